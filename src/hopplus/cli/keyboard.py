@@ -1,0 +1,69 @@
+"""A person's keys as actions, one key press at a time."""
+
+import os
+import sys
+from types import TracebackType
+
+import numpy as np
+
+from hopplus.games.game import GameSpec
+
+MOVE_KEYS = {
+    "up": ("w", "\x1b[A", "\x1bOA"),
+    "down": ("s", "\x1b[B", "\x1bOB"),
+    "left": ("a", "\x1b[D", "\x1bOD"),
+    "right": ("d", "\x1b[C", "\x1bOC"),
+}
+STAY_KEYS, ACT_KEYS, QUIT_KEYS = (" ", "."), ("e", "\r", "\n"), ("q", "\x03", "\x04", "")
+
+
+class Keyboard:
+    """Reads single keys from the terminal, without waiting for the return key."""
+
+    def __init__(self, spec: GameSpec):
+        self.spec = spec
+
+    def __enter__(self) -> "Keyboard":
+        try:
+            import termios
+            import tty
+        except ImportError:
+            raise ValueError(
+                "playing at the keyboard needs a Unix terminal; watch with scripted players instead"
+            ) from None
+        if not sys.stdin.isatty():
+            raise ValueError("playing at the keyboard needs a terminal; standard input is none")
+        self._file = sys.stdin.fileno()
+        self._before = termios.tcgetattr(self._file)
+        tty.setcbreak(self._file)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        import termios
+
+        termios.tcsetattr(self._file, termios.TCSADRAIN, self._before)
+
+    def choose(self, legal: np.ndarray) -> int | None:
+        """The action that the next sensible key press means; None to quit."""
+        while True:
+            pressed = os.read(self._file, 8).decode(errors="ignore")
+            if pressed in QUIT_KEYS:
+                return None
+            action = self.meaning(pressed, legal)
+            if action is not None and legal[action]:
+                return action
+
+    def meaning(self, pressed: str, legal: np.ndarray) -> int | None:
+        """The action that a key stands for, legal or not; None where it stands for nothing."""
+        names = self.spec.action_names
+        for name, keys in MOVE_KEYS.items():
+            if pressed in keys and name in names:
+                return names.index(name)
+        if pressed in STAY_KEYS:
+            return self.spec.stay
+        if pressed in ACT_KEYS:
+            acts = [action for action, name in enumerate(names) if name not in MOVE_KEYS and action != self.spec.stay]
+            return next((action for action in acts if legal[action]), None)
+        return int(pressed) if pressed.isdigit() and int(pressed) < len(names) else None

@@ -1,0 +1,31 @@
+"""`hopplus VERB`: what a user types, turned into calls of the library."""
+
+import sys
+
+import tyro
+
+from hopplus.cli.check import check
+from hopplus.cli.games import games
+from hopplus.cli.play import play
+
+VERBS = {"games": games, "check": check, "play": play}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command. Exit code 0: done; 1: a fault was found; 2: it could not be done, and stderr says why."""
+    try:
+        return (
+            tyro.extras.subcommand_cli_from_dict(
+                VERBS, prog="hopplus", args=arguments, config=(tyro.conf.OmitArgPrefixes,)
+            )
+            or 0
+        )
+    except (ValueError, OSError, ImportError) as error:
+        print(f"hopplus: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def entry() -> None:
+    sys.exit(main())

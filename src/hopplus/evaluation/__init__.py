@@ -1,0 +1,1 @@
+"""How well players do, and whether a difference means anything."""

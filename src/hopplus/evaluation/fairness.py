@@ -1,0 +1,92 @@
+"""Is the game fair? Every seat plays at random; if the game treats seats alike, their mean returns are equal.
+
+Two questions, because they miss different faults: does any seat's mean differ from the mean of all (intervals, 99.9%
+for all seats together), and do returns rise or fall with the seat's number (Page's test, in both directions)?
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float32, Key
+
+from hopplus.evaluation.statistics import Interval, Trend, mean_interval, page_trend
+from hopplus.games.coplayers import Lineup, Random
+from hopplus.games.game import Game
+from hopplus.games.rollout import play_episode
+
+CONFIDENCE = 0.999
+NUM_TABLES = 4096
+NUM_BLOCKS = 200
+"""Page's test ranks the seats within blocks of episodes; their means seldom tie."""
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """What random play says about the seats of a game."""
+
+    episodes: int
+    returns: tuple[Interval, ...]
+    """Of each seat, at 99.9%."""
+    advantages: tuple[Interval, ...]
+    """Of each seat over the mean of all, at 99.9% for all seats together."""
+    trend: Trend | None
+    """None where the seats never differ, so that there is nothing to rank."""
+
+    @property
+    def fault(self) -> str | None:
+        for seat, advantage in enumerate(self.advantages, start=1):
+            if 0.0 not in advantage:
+                return (
+                    f"seat {seat} gets {advantage.estimate:+.4f} more than the mean of all seats "
+                    f"(99.9% interval {advantage.low:+.4f} to {advantage.high:+.4f})"
+                )
+        if self.trend and self.trend.p_value < 1 - CONFIDENCE:
+            return (
+                f"returns are {self.trend.direction} with the seat's number (Page's test, p = {self.trend.p_value:.1e})"
+            )
+        return None
+
+
+def measure(game: Game, episodes: int, *, seed: int = 0, on_batch: Callable[[int], None] | None = None) -> Fairness:
+    """Play that many episodes at random; `on_batch` is told how many were played in each batch."""
+    return judge(random_returns(game, episodes, seed=seed, on_batch=on_batch))
+
+
+def random_returns(
+    game: Game, episodes: int, *, seed: int = 0, on_batch: Callable[[int], None] | None = None
+) -> np.ndarray:
+    """[episodes, seats]: what each seat got, all seats playing at random."""
+    everybody = Lineup((Random(),) * game.spec.num_agents)
+
+    @jax.jit
+    def play(key: Key[Array, ""]) -> Float32[Array, "tables agents"]:
+        one = lambda key: play_episode(game, everybody, key=key).returns  # noqa: E731
+        return jax.vmap(one)(jax.random.split(key, min(NUM_TABLES, episodes)))
+
+    key = jax.random.key(seed)
+    batches, played = [], 0
+    while played < episodes:
+        batch = np.asarray(play(jax.random.fold_in(key, len(batches))))[: episodes - played]
+        batches.append(batch)
+        played += len(batch)
+        if on_batch:
+            on_batch(len(batch))
+    return np.concatenate(batches)
+
+
+def judge(returns: np.ndarray) -> Fairness:
+    """The verdict on [episodes, seats] of returns."""
+    seats = returns.shape[1]
+    if len(returns) < 2 * NUM_BLOCKS:
+        raise ValueError(f"{len(returns)} episodes are too few to judge by; play at least {2 * NUM_BLOCKS}")
+    over_mean = returns.astype(np.float64) - returns.mean(axis=1, keepdims=True, dtype=np.float64)
+    together = 1 - (1 - CONFIDENCE) / seats
+    blocks = returns[: len(returns) - len(returns) % NUM_BLOCKS].reshape(NUM_BLOCKS, -1, seats).mean(axis=1)
+    return Fairness(
+        episodes=len(returns),
+        returns=tuple(mean_interval(returns[:, seat], confidence=CONFIDENCE) for seat in range(seats)),
+        advantages=tuple(mean_interval(over_mean[:, seat], confidence=together) for seat in range(seats)),
+        trend=page_trend(blocks) if seats > 2 and np.any(np.ptp(blocks, axis=1) > 0) else None,
+    )

@@ -1,0 +1,136 @@
+"""The board that grid games share: walls, arenas, spawns, moves and distances.
+
+A position is a flat cell index, row * width + column, so that a state is a handful of integers.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int32, Key, UInt32
+
+from hopplus.games.walls import draw_layouts
+
+MOVE_NAMES = ("up", "down", "left", "right")
+STAY = 4
+ROW_STEPS = np.array([-1, 1, 0, 0], np.int32)
+COLUMN_STEPS = np.array([0, 0, -1, 1], np.int32)
+
+
+class Board(eqx.Module):
+    """The size of a board and what its walls look like."""
+
+    height: int = eqx.field(static=True, default=8)
+    width: int = eqx.field(static=True, default=8)
+    obstacle_pieces: int = eqx.field(static=True, default=0)
+    """How many random shapes of 3 or 4 cells stand on the board; the free cells stay connected. See `walls`."""
+    arena_sides: tuple[int, int] | None = eqx.field(static=True, default=None)
+    """Play each episode in a square with a side uniform in this range, somewhere on the board; the rest is wall."""
+
+    def check_room(self, num_entities: int) -> None:
+        """Raise where players and prey could not all be put on cells of their own."""
+        if self.height < 1 or self.width < 1:
+            raise ValueError(f"a board of {self.height}x{self.width} has no cells; give it a row and a column at least")
+        if self.obstacle_pieces < 0:
+            raise ValueError(f"obstacle_pieces is {self.obstacle_pieces}; give 0 or more")
+        largest_side = min(self.height, self.width)
+        if self.arena_sides is None:
+            room = self.height * self.width - 4 * self.obstacle_pieces
+        elif 1 <= self.arena_sides[0] <= self.arena_sides[1] <= largest_side:
+            room = self.arena_sides[0] ** 2
+        else:
+            raise ValueError(
+                f"arena_sides {self.arena_sides} does not fit a {self.height}x{self.width} board; "
+                f"give 1 <= low <= high <= {largest_side}"
+            )
+        if num_entities > room:
+            raise ValueError(
+                f"{num_entities} players and prey need a cell each, but there may be only {max(room, 0)}; "
+                "take a larger board or arena, fewer obstacle pieces, or fewer players and prey"
+            )
+
+    @property
+    def has_walls(self) -> bool:
+        return self.obstacle_pieces > 0 or self.arena_sides is not None
+
+    def draw_walls(self, min_free: int, *, key: Key[Array, ""]) -> Bool[Array, "height width"]:
+        """The walls of one episode; at least `min_free` cells stay free."""
+        if self.obstacle_pieces > 0:
+            layouts = draw_layouts(self.height, self.width, self.obstacle_pieces, self.arena_sides, min_free)
+            return jnp.asarray(layouts)[uniform_below(jax.random.bits(key, (), jnp.uint32), jnp.int32(len(layouts)))]
+        if self.arena_sides is not None:
+            return self._outside_of_arena(key=key)
+        return jnp.zeros((self.height, self.width), bool)
+
+    def draw_cells(
+        self, walls: Bool[Array, "height width"], count: int, *, key: Key[Array, ""]
+    ) -> Int32[Array, " {count}"]:
+        """Distinct free cells, every ordered choice equally likely."""
+        if not self.has_walls:
+            return draw_distinct(count, jnp.int32(self.height * self.width), key=key)
+        free_up_to_here = jnp.cumsum(~walls.reshape(-1), dtype=jnp.int32)
+        ranks = draw_distinct(count, free_up_to_here[-1], key=key)
+        return jnp.sum(free_up_to_here <= ranks[:, None], axis=-1, dtype=jnp.int32)
+
+    def moves(
+        self, walls: Bool[Array, "height width"], positions: Int32[Array, " entities"]
+    ) -> tuple[Int32[Array, "entities 4"], Bool[Array, "entities 4"]]:
+        """Where each of the four moves leads, and whether that is a free cell of the board."""
+        rows = positions[:, None] // self.width + ROW_STEPS
+        columns = positions[:, None] % self.width + COLUMN_STEPS
+        free = (rows >= 0) & (rows < self.height) & (columns >= 0) & (columns < self.width)
+        targets = jnp.where(free, rows * self.width + columns, 0)
+        if self.has_walls:
+            free &= ~walls.reshape(-1)[targets]
+        return targets, free
+
+    def moved(
+        self, positions: Int32[Array, " entities"], actions: Int32[Array, " entities"]
+    ) -> Int32[Array, " entities"]:
+        """Where each entity stands after its action; only the four moves, which must be legal, change anything."""
+        taken = actions[:, None] == np.arange(len(MOVE_NAMES))
+        return positions + jnp.sum(jnp.where(taken, ROW_STEPS * self.width + COLUMN_STEPS, 0), axis=-1)
+
+    def plane(
+        self, positions: Int32[Array, " entities"], shown: Bool[Array, " entities"]
+    ) -> Bool[Array, "height width"]:
+        """One plane with every shown entity on it."""
+        return jnp.any(self.planes(positions, shown), axis=-1)
+
+    def planes(
+        self, positions: Int32[Array, " entities"], shown: Bool[Array, " entities"]
+    ) -> Bool[Array, "height width entities"]:
+        """A plane of its own for each entity; empty where it is not shown."""
+        cells = jnp.arange(self.height * self.width, dtype=jnp.int32).reshape(self.height, self.width, 1)
+        return (cells == positions) & shown
+
+    def _outside_of_arena(self, *, key: Key[Array, ""]) -> Bool[Array, "height width"]:
+        assert self.arena_sides is not None
+        low, high = self.arena_sides
+        words = jax.random.bits(key, (3,), jnp.uint32)
+        side = low + uniform_below(words[0], jnp.int32(high - low + 1))
+        top = uniform_below(words[1], self.height - side + 1)
+        left = uniform_below(words[2], self.width - side + 1)
+        rows, columns = jnp.arange(self.height)[:, None], jnp.arange(self.width)[None, :]
+        return (rows < top) | (rows >= top + side) | (columns < left) | (columns >= left + side)
+
+
+def uniform_below(words: UInt32[Array, "*shape"], bound: Int32[Array, "*#shape"]) -> Int32[Array, "*shape"]:
+    """floor(word * bound / 2**32), in 32-bit arithmetic: uniform below a bound of at most 2**16."""
+    bound = bound.astype(jnp.uint32)
+    low = ((words & 0xFFFF) * bound) >> 16
+    return (((words >> 16) * bound + low) >> 16).astype(jnp.int32)
+
+
+def draw_distinct(count: int, population: Int32[Array, ""], *, key: Key[Array, ""]) -> Int32[Array, " {count}"]:
+    """Ordered distinct numbers below `population`: a Fisher-Yates shuffle that never writes down the deck.
+
+    Step i swaps card i with card picks[i] >= i. Followed backwards from where it ends, a card only ever moves when an
+    earlier step picked its place.
+    """
+    steps = jnp.arange(count, dtype=jnp.int32)
+    picks = steps + uniform_below(jax.random.bits(key, (count,), jnp.uint32), population - steps)
+    cards = picks
+    for step in reversed(range(count - 1)):
+        cards = jnp.where((steps > step) & (cards == picks[step]), step, cards)
+    return cards

@@ -1,0 +1,86 @@
+"""A game as a `MultiAgentEnv` of JaxMARL (https://jaxmarl.foersterlab.com).
+
+What a seat observes is one vector, so that JaxMARL's own baselines run as they are: the planes of its ego view, the
+share of the horizon that has passed, and a one-hot of what each player did in the step before, the viewer first (zeros
+where there was none). A seat that has left observes zeros, gets no more reward, and stays done until the episode is
+over for all.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float32, Int32, Key, Num, PRNGKeyArray, PyTree
+
+from hopplus.games.game import Game
+
+try:
+    from jaxmarl.environments.multi_agent_env import MultiAgentEnv
+    from jaxmarl.environments.spaces import Box, Discrete
+except ImportError as error:
+    raise ImportError('the JaxMARL bridge needs an extra; run: pip install "hopplus[jaxmarl]"') from error
+
+ALL = "__all__"
+
+
+class JaxMARLGame(MultiAgentEnv):
+    """The state is the game's own. `step`, inherited, begins a new episode when one is over; `step_env` does not."""
+
+    def __init__(self, game: Game):
+        spec = game.spec
+        super().__init__(spec.num_agents)
+        self.game = game
+        self.agents = [f"player_{seat + 1}" for seat in range(spec.num_agents)]
+        size = spec.height * spec.width * len(spec.planes) + 1 + spec.num_agents * spec.num_actions
+        self.observation_spaces = {agent: Box(0.0, 1.0, (size,), jnp.float32) for agent in self.agents}
+        self.action_spaces = {agent: Discrete(spec.num_actions) for agent in self.agents}
+
+    @property
+    def name(self) -> str:
+        return self.game.spec.name
+
+    @property
+    def agent_classes(self) -> dict[str, list[str]]:
+        return {"player": self.agents}
+
+    @partial(jax.jit, static_argnums=0)
+    def reset(self, key: PRNGKeyArray) -> tuple[dict[str, Float32[Array, " features"]], PyTree[Array]]:
+        state = self.game.reset(key=_typed(key))
+        return self.get_obs(state), state
+
+    def step_env(
+        self, key: PRNGKeyArray, state: PyTree[Array], actions: Mapping[str, Num[Array, "..."]]
+    ) -> tuple[
+        dict[str, Float32[Array, " features"]],
+        PyTree[Array],
+        dict[str, Float32[Array, ""]],
+        dict[str, Bool[Array, ""]],
+        dict[str, Array],
+    ]:
+        state, rewards = self.game.step(state, self._joint_action(actions), key=_typed(key))
+        terminated = self.game.terminated(state)
+        dones = {**self._by_seat(terminated), ALL: jnp.all(terminated)}
+        return self.get_obs(state), state, self._by_seat(rewards), dones, {}
+
+    def get_obs(self, state: PyTree[Array]) -> dict[str, Float32[Array, " features"]]:
+        seen = self.game.observe(state)
+        num_agents, num_actions = self.num_agents, self.game.spec.num_actions
+        planes = seen.planes.reshape(num_agents, -1).astype(jnp.float32)
+        last_actions = jax.nn.one_hot(seen.last_actions, num_actions, dtype=jnp.float32).reshape(num_agents, -1)
+        return self._by_seat(jnp.concatenate([planes, seen.time[:, None], last_actions], axis=-1))
+
+    @partial(jax.jit, static_argnums=0)
+    def get_avail_actions(self, state: PyTree[Array]) -> dict[str, Bool[Array, " actions"]]:
+        return self._by_seat(self.game.legal(state))
+
+    def _joint_action(self, actions: Mapping[str, Num[Array, "..."]]) -> Int32[Array, " agents"]:
+        return jnp.stack([jnp.asarray(actions[agent], jnp.int32).reshape(()) for agent in self.agents])
+
+    def _by_seat(self, stacked: Array) -> dict[str, Array]:
+        return {agent: stacked[seat] for seat, agent in enumerate(self.agents)}
+
+
+def _typed(key: PRNGKeyArray) -> Key[Array, ""]:
+    """JAX has keys of two kinds; games take the newer one only."""
+    return key if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)

@@ -1,0 +1,395 @@
+"""What every game promises, checked by playing it: for the games here and for yours.
+
+    from hopplus.games import contract
+    contract.check(MyGame())          # raises BrokenGameError and names each fault
+
+Each promise is one function that returns None, or a sentence that names the fault. Situations come from random play
+that prefers rare actions, so that hunts and other meetings of players happen often enough to be judged.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice, permutations
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
+
+from hopplus.games.coplayers import Lineup, Policy
+from hopplus.games.game import NO_ACTION, Game, Observation, ego_order
+from hopplus.games.rollout import open_table, rollout
+from hopplus.games.spawns import spawn_fault
+
+NUM_TABLES, NUM_STEPS, NUM_SPAWNS = 512, 32, 16_384
+
+
+class BrokenGameError(AssertionError):
+    """A game does not keep what `Game` promises."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One promise, and how the game breaks it, if it does."""
+
+    name: str
+    promise: str
+    fault: str | None
+
+
+class Situations(eqx.Module):
+    """Many moments of play: a state, the actions taken there, and a key for what happens next."""
+
+    states: PyTree[Array]
+    actions: Int32[Array, "situations agents"]
+    keys: Key[Array, " situations"]
+
+
+class Eager(Policy):
+    """Random play in which an action is the more likely the more rarely it is legal."""
+
+    weights: Float32[Array, " actions"]
+
+    def start(self) -> tuple:
+        return ()
+
+    def __call__(self, observation: Observation, legal: Bool[Array, " actions"], memory: tuple):
+        wanted = jnp.where(legal, self.weights, 0.0)
+        return wanted / jnp.sum(wanted), memory
+
+
+def check(game: Game, *, seed: int = 0) -> list[Finding]:
+    """Raise BrokenGameError, naming every fault, unless the game keeps all its promises."""
+    findings = list(examine(game, seed=seed))
+    faults = [f"{finding.name}: {finding.fault}" for finding in findings if finding.fault]
+    if faults:
+        raise BrokenGameError("\n".join(faults))
+    return findings
+
+
+def examine(game: Game, *, seed: int = 0) -> Iterator[Finding]:
+    """One finding after the other, so that a long examination can be watched."""
+    key = jax.random.key(seed)
+    for name, promise, judge in PROMISES_OF_A_RESET:
+        yield Finding(name, promise, _judge(judge, game, key))
+    try:
+        situations = _situations(game, key=key)
+    except Exception as error:
+        yield Finding("plays", "random play runs", f"random play fails: {_first_line(error)}")
+        return
+    for name, promise, judge in PROMISES_OF_PLAY:
+        yield Finding(name, promise, _judge(judge, game, situations))
+
+
+def _judge(judge: Callable[[Game, Any], str | None], game: Game, material: Any) -> str | None:
+    try:
+        return judge(game, material)
+    except Exception as error:  # a game of somebody else's can fail in any way; the finding says how
+        return f"fails with {type(error).__name__}: {_first_line(error)}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
+
+
+def _situations(game: Game, *, key: Key[Array, ""]) -> Situations:
+    table_key, play_key, step_key = jax.random.split(key, 3)
+
+    def play(table_keys: Key[Array, " tables"], play_keys: Key[Array, " tables"]) -> Any:
+        first = jax.vmap(lambda key: game.legal(game.reset(key=key)))(jax.random.clone(table_keys))
+        eager = Eager(1.0 / jnp.maximum(jnp.mean(first, axis=(0, 1)), 0.05))
+        seats = Lineup((eager,) * game.spec.num_agents)
+
+        def one_table(table_key: Key[Array, ""], play_key: Key[Array, ""]) -> Any:
+            table = open_table(game, seats, key=table_key)
+            record = lambda step: (step.state, step.actions)  # noqa: E731
+            return rollout(game, seats, table, NUM_STEPS, key=play_key, record=record)[1]
+
+        return jax.vmap(one_table)(table_keys, play_keys)
+
+    keys = (jax.random.split(each, NUM_TABLES) for each in (table_key, play_key))
+    played = jax.jit(play)(*keys)
+    states, actions = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), played)
+    return Situations(states, actions, jax.random.split(step_key, len(actions)))
+
+
+def _shapes(game: Game, key: Key[Array, ""]) -> str | None:
+    spec = game.spec
+    agents, actions = spec.num_agents, spec.num_actions
+    state = jax.eval_shape(lambda key: game.reset(key=key), key)
+    joint = jax.ShapeDtypeStruct((agents,), jnp.int32)
+    after, rewards = jax.eval_shape(lambda state, joint, key: game.step(state, joint, key=key), state, joint, key)
+    before_and_after = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)] for tree in (state, after)]
+    if jax.tree.structure(state) != jax.tree.structure(after) or before_and_after[0] != before_and_after[1]:
+        return "step changes the shape or dtype of the state, so that it cannot be carried through a loop"
+    board = (spec.height, spec.width, len(spec.planes))
+    seen = jax.eval_shape(game.observe, state)
+    expected = {
+        "rewards": (rewards, (agents,), jnp.float32),
+        "legal": (jax.eval_shape(game.legal, state), (agents, actions), jnp.bool_),
+        "terminated": (jax.eval_shape(game.terminated, state), (agents,), jnp.bool_),
+        "board": (jax.eval_shape(game.board, state), board, jnp.uint8),
+        "the views' planes": (seen.planes, (agents, *board), jnp.uint8),
+        "the views' time": (seen.time, (agents,), jnp.float32),
+        "the views' last actions": (seen.last_actions, (agents, agents), jnp.int32),
+    }
+    for name, (array, shape, dtype) in expected.items():
+        if array.shape != shape or array.dtype != dtype:
+            wanted, given = f"{np.dtype(dtype)}{list(shape)}", f"{array.dtype}{list(array.shape)}"
+            return f"{name}: the spec asks for {wanted}, the game gives {given}"
+    return None
+
+
+def _keys(game: Game, key: Key[Array, ""]) -> str | None:
+    """JAX itself watches, while reset and step are traced, that no key is used twice."""
+    reset_key, step_key = jax.random.split(key)
+    still = jnp.zeros(game.spec.num_agents, jnp.int32)
+    state = jax.jit(lambda key: game.reset(key=key))(jax.random.clone(reset_key))
+    with jax.debug_key_reuse(True):
+        for name, use in (
+            ("reset", lambda: jax.jit(lambda key: game.reset(key=key))(reset_key)),
+            ("step", lambda: jax.jit(lambda key: game.step(state, still, key=key))(step_key)),
+        ):
+            try:
+                use()
+            except jax.errors.KeyReuseError:
+                return f"{name} uses a random key twice, so that draws which should be independent are not"
+    return None
+
+
+def _spawns(game: Game, key: Key[Array, ""]) -> str | None:
+    boards = jax.jit(jax.vmap(lambda key: game.board(game.reset(key=key))))(jax.random.split(key, NUM_SPAWNS))
+    return spawn_fault(game.spec, np.asarray(boards))
+
+
+def _same_bits(game: Game, situations: Situations) -> str | None:
+    state, actions, key = _take(situations, slice(0, 1))
+    one = jax.tree.map(lambda leaf: leaf[0], (state, actions, key))
+
+    def step(state: Any, actions: Array, key: Array) -> Any:
+        after, rewards = game.step(state, actions, key=key)
+        return after, rewards, game.observe(after), game.legal(after)
+
+    compiled = jax.jit(step)
+    for name, other in (
+        ("a second call", compiled(*one)),
+        ("the compiled program", step(*one)),
+        ("a batch of one", jax.tree.map(lambda leaf: leaf[0], jax.jit(jax.vmap(step))(state, actions, key))),
+    ):
+        if different := _different(compiled(*one), other):
+            return f"the same state, actions and key give another {different} in {name}"
+    return None
+
+
+def _batch(game: Game, situations: Situations) -> str | None:
+    some = _take(situations, slice(0, None, len(situations.actions) // 8))
+    step = jax.jit(lambda state, actions, key: game.step(state, actions, key=key))
+    batch = jax.jit(jax.vmap(lambda state, actions, key: game.step(state, actions, key=key)))(*some)
+    for index in range(len(some[1])):
+        alone = step(*jax.tree.map(lambda leaf, index=index: leaf[index], some))
+        if different := _different(alone, jax.tree.map(lambda leaf, index=index: leaf[index], batch)):
+            return f"one table alone and the same table in a batch give another {different}"
+    return None
+
+
+def _rewards(game: Game, situations: Situations) -> str | None:
+    _, rewards = _step(game)(*_take(situations))
+    rewards = np.asarray(rewards)
+    if not np.all(np.isfinite(rewards)):
+        return f"a reward is not finite: {rewards[~np.isfinite(rewards)][0]}"
+    support = np.asarray(game.spec.reward_support)
+    off = np.min(np.abs(rewards[..., None] - support), axis=-1)
+    if np.any(off > 1e-5):
+        return f"a reward of {rewards[off > 1e-5][0]:g} is outside the declared support {support.round(4).tolist()}"
+    return None
+
+
+def _views_are_finite(game: Game, situations: Situations) -> str | None:
+    seen = jax.jit(jax.vmap(game.observe))(situations.states)
+    planes, time, last = np.asarray(seen.planes), np.asarray(seen.time), np.asarray(seen.last_actions)
+    if not np.all(planes <= 1):
+        return "a plane holds something else than 0 and 1"
+    if not (np.all(np.isfinite(time)) and np.all((time >= 0) & (time <= 1))):
+        return "the time in a view is not between 0 and 1"
+    if not np.all((last >= NO_ACTION) & (last < game.spec.num_actions)):
+        return "a last action in a view is none of the game's actions"
+    return None
+
+
+def _legal(game: Game, situations: Situations) -> str | None:
+    states, actions, keys = _take(situations)
+    legal = jax.jit(jax.vmap(game.legal))(states)
+    if not np.all(np.any(np.asarray(legal), axis=-1)):
+        return "a seat has no legal action at all"
+    stay = game.spec.stay
+    if stay is None:
+        return (
+            None if np.all(np.asarray(legal)) else "an action can be illegal, but the spec names no action it acts as"
+        )
+    shifts = jnp.arange(1, game.spec.num_actions + 1, dtype=jnp.int32)
+
+    def acts_as_stay(state: Any, actions: Array, key: Array, shift: Array) -> tuple[Any, Any]:
+        tried = (actions + shift) % game.spec.num_actions
+        allowed = game.legal(state)[jnp.arange(len(tried)), tried]
+        return game.step(state, tried, key=key), game.step(
+            state, jnp.where(allowed, tried, stay), key=jax.random.clone(key)
+        )
+
+    run = jax.jit(jax.vmap(acts_as_stay, (0, 0, 0, None)))
+    for shift in shifts:
+        if different := _different(*run(states, actions, keys, shift)):
+            return f"an illegal action does not act as {game.spec.action_names[stay]!r}: it gives another {different}"
+    return None
+
+
+def _termination(game: Game, situations: Situations) -> str | None:
+    states, actions, keys = _take(situations)
+    after, rewards = _step(game)(states, actions, keys)
+    before, now = (np.asarray(jax.jit(jax.vmap(game.terminated))(each)) for each in (states, after))
+    if np.any(before & ~now):
+        return "a seat that had terminated plays again"
+    if np.any(np.asarray(rewards)[before] != 0):
+        return "a seat that had terminated still gets a reward"
+    if game.spec.stay is not None:
+        alone = np.arange(game.spec.num_actions) == game.spec.stay
+        if np.any(np.asarray(jax.jit(jax.vmap(game.legal))(states))[before] != alone):
+            return "a seat that had terminated has other legal actions than to stay"
+    over = jax.jit(jax.vmap(lambda key: _over_at_horizon(game, key=key)))(jax.random.split(jax.random.key(1), 64))
+    return None if np.all(np.asarray(over)) else f"an episode goes on after its horizon of {game.spec.horizon} steps"
+
+
+def _over_at_horizon(game: Game, *, key: Key[Array, ""]) -> Bool[Array, ""]:
+    reset_key, play_key = jax.random.split(key)
+    stay = jnp.full(game.spec.num_agents, game.spec.stay or 0, jnp.int32)
+    keys = jax.random.split(play_key, game.spec.horizon)
+    last, _ = jax.lax.scan(
+        lambda state, key: (game.step(state, stay, key=key)[0], None), game.reset(key=reset_key), keys
+    )
+    return jnp.all(game.terminated(last))
+
+
+def _seats(game: Game, situations: Situations) -> str | None:
+    """Relabelling the seats and then playing is playing and then relabelling the seats."""
+
+    def both_ways(state: Any, actions: Array, key: Array, order: Array) -> tuple[dict, dict]:
+        after, rewards = game.step(state, actions, key=key)
+        relabelled = game.permute(state, order)
+        other_after, other_rewards = game.step(relabelled, actions[order], key=jax.random.clone(key))
+        one = {
+            "rewards": rewards[order],
+            "legal actions": game.legal(state)[order],
+            "terminations": game.terminated(after)[order],
+            "next state": game.permute(after, order),
+        }
+        other = {
+            "rewards": other_rewards,
+            "legal actions": game.legal(relabelled),
+            "terminations": game.terminated(other_after),
+            "next state": other_after,
+        }
+        return one, other
+
+    run = jax.jit(jax.vmap(both_ways, (0, 0, 0, None)))
+    for order in seat_orders(game.spec.num_agents):
+        one, other = run(*_take(situations), jnp.asarray(order, jnp.int32))
+        if different := _different(one, other):
+            return (
+                f"the seats are not treated alike: with the seats relabelled to {order} the {different} do not follow"
+            )
+    return None
+
+
+def _views(game: Game, situations: Situations) -> str | None:
+    """Each view shows the board in its own seat's order, and a turned table turns the views."""
+    spec = game.spec
+    seen = jax.jit(jax.vmap(game.observe))(situations.states)
+    boards = np.asarray(jax.jit(jax.vmap(game.board))(situations.states))
+    walkers, order = spec.num_walkers, ego_order(spec.num_agents)
+    for seat in range(walkers):
+        view = np.asarray(seen.planes[:, seat])
+        shown = view.any(axis=(1, 2, 3))
+        if np.any(shown & ~boards[..., seat].any(axis=(1, 2))):
+            return "a seat that has left the board still sees it"
+        expected = boards[..., [*order[seat], *range(walkers, len(spec.planes))]]
+        if np.any(view[shown] != expected[shown]):
+            return "a view does not show its own seat first and the others in seat order after it"
+    for shift in range(1, spec.num_agents):
+        turned = jnp.asarray(np.roll(np.arange(spec.num_agents), -shift), jnp.int32)
+        other = jax.jit(jax.vmap(lambda state, turned=turned: game.observe(game.permute(state, turned))))(
+            situations.states
+        )
+        if different := _different(jax.tree.map(lambda leaf, turned=turned: leaf[:, turned], seen), other):
+            return f"a view leaks the seat's number: when the table is turned by {shift} its {different} do not turn"
+    return None
+
+
+def _plane_kinds(game: Game, situations: Situations) -> str | None:
+    states, actions, keys = _take(situations)
+    after, _ = _step(game)(states, actions, keys)
+    before, now = (np.asarray(jax.jit(jax.vmap(game.board))(each)) > 0 for each in (states, after))
+    rows, columns = np.arange(game.spec.height)[:, None], np.arange(game.spec.width)
+    for index, plane in enumerate(game.spec.planes):
+        was, is_now = before[..., index], now[..., index]
+        if plane.kind == "fixed" and np.any(was != is_now):
+            return f"the plane {plane.name!r} is declared fixed, but it changes within an episode"
+        if plane.kind == "walker":
+            count, count_now = was.sum((1, 2)), is_now.sum((1, 2))
+            if np.any(count_now > 1):
+                return f"the plane {plane.name!r} is declared a walker, but it shows more than one cell"
+            if np.any((count == 0) & (count_now > 0)):
+                return f"the walker {plane.name!r} comes back after it has left"
+            both = (count == 1) & (count_now == 1)
+            jump = max(
+                np.abs((is_now * axis).sum((1, 2)) - (was * axis).sum((1, 2)))[both].max(initial=0)
+                for axis in (rows, columns)
+            )
+            if jump > 1:
+                return f"the walker {plane.name!r} moves {jump} cells in one step"
+    return None
+
+
+PROMISES_OF_A_RESET = (
+    ("shapes", "every array has the shape and dtype of the spec; a step keeps the state's", _shapes),
+    ("keys", "no random key is used twice", _keys),
+    ("spawns", "every seat begins an episode like every other", _spawns),
+)
+PROMISES_OF_PLAY = (
+    ("same bits", "the same state, actions and key give the same bits, compiled or not", _same_bits),
+    ("batch", "a table in a batch plays as it would alone", _batch),
+    ("rewards", "rewards are finite and in the declared support", _rewards),
+    ("views", "views hold 0 and 1, a time in [0, 1] and known actions", _views_are_finite),
+    ("legal", "every seat has a legal action; an illegal one acts as stay", _legal),
+    ("termination", "a seat that is done stays done and gets nothing; the horizon ends all", _termination),
+    ("seats", "relabelling the seats relabels the outcome, bit for bit", _seats),
+    ("ego views", "every seat sees itself first; turning the table turns the views", _views),
+    ("planes", "walkers walk one cell at a time and never return; fixed planes are fixed", _plane_kinds),
+)
+
+
+def seat_orders(num_agents: int, most: int = 24) -> list[list[int]]:
+    """All orders of the seats; of a large table, its turns and some random ones."""
+    if num_agents <= 4:
+        return [list(order) for order in islice(permutations(range(num_agents)), 1, None)]
+    random = np.random.RandomState(0)
+    turns = [np.roll(np.arange(num_agents), -shift).tolist() for shift in range(1, min(num_agents, most // 2))]
+    return turns + [random.permutation(num_agents).tolist() for _ in range(most - len(turns))]
+
+
+def _step(game: Game) -> Callable[..., Any]:
+    return jax.jit(jax.vmap(lambda state, actions, key: game.step(state, actions, key=jax.random.clone(key))))
+
+
+def _take(situations: Situations, part: slice = slice(None)) -> tuple[Any, Any, Any]:
+    chosen = jax.tree.map(lambda leaf: leaf[part], situations)
+    return chosen.states, chosen.actions, jax.random.clone(chosen.keys)
+
+
+def _different(one: Any, other: Any) -> str | None:
+    """The name of the first part in which two trees differ."""
+    parts, _ = jax.tree_util.tree_flatten_with_path(one)
+    for (path, left), right in zip(parts, jax.tree.leaves(other), strict=True):
+        if not np.array_equal(np.asarray(left), np.asarray(right), equal_nan=left.dtype.kind == "f"):
+            return jax.tree_util.keystr(path, simple=True, separator=" ").strip()
+    return None

@@ -1,0 +1,102 @@
+"""Repeated matrix games: a two-player payoff table, played by n players for a number of rounds.
+
+With more than two players a seat's payoff is the mean over its pairs. It is computed from how many co-players chose
+each action, so that it does not depend on the order of the seats, not even in the last bit.
+"""
+
+from itertools import product
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
+
+from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, ego_views
+
+STAG_HUNT = ((4.0, 0.0), (3.0, 3.0))
+PRISONERS_DILEMMA = ((3.0, 0.0), (5.0, 1.0))
+CHICKEN = ((3.0, 1.0), (5.0, 0.0))
+
+
+class MatrixState(eqx.Module):
+    last_actions: Int32[Array, " agents"]
+    time: Int32[Array, ""]
+
+
+class MatrixGame(Game[MatrixState]):
+    """There is no board: what a seat sees is the last joint action."""
+
+    payoff: tuple[tuple[float, ...], ...] = eqx.field(static=True, default=STAG_HUNT)
+    """payoff[a][b] is what a seat gets for action a against action b."""
+    num_players: int = eqx.field(static=True, default=2)
+    horizon: int = eqx.field(static=True, default=10)
+
+    def __check_init__(self):
+        if any(len(row) != len(self.payoff) for row in self.payoff):
+            raise ValueError("a payoff table has as many columns as rows")
+        if self.num_players < 2 or self.horizon < 1:
+            raise ValueError("a matrix game needs two players and one round at least")
+
+    @property
+    def spec(self) -> GameSpec:
+        names = ("cooperate", "defect")
+        if len(self.payoff) != 2:
+            names = tuple(f"action {index}" for index in range(len(self.payoff)))
+        return GameSpec(
+            name="matrix",
+            version=1,
+            num_agents=self.num_players,
+            action_names=names,
+            stay=None,
+            height=1,
+            width=1,
+            planes=(),
+            reward_support=self._reward_support(),
+            horizon=self.horizon,
+        )
+
+    def reset(self, *, key: Key[Array, ""]) -> MatrixState:
+        return MatrixState(last_actions=jnp.full(self.num_players, NO_ACTION, jnp.int32), time=jnp.int32(0))
+
+    def step(
+        self, state: MatrixState, actions: Int32[Array, " agents"], *, key: Key[Array, ""]
+    ) -> tuple[MatrixState, Float32[Array, " agents"]]:
+        chose = actions[:, None] == jnp.arange(len(self.payoff))
+        of_others = jnp.sum(chose, axis=0) - chose
+        paid = chose & ~self.terminated(state)[:, None]
+        rewards = jnp.sum(jnp.where(paid, self._mean_payoffs(of_others), 0.0), axis=-1)
+        return MatrixState(last_actions=actions, time=state.time + 1), rewards
+
+    def board(self, state: MatrixState) -> UInt8[Array, "height width planes"]:
+        return jnp.zeros((1, 1, 0), jnp.uint8)
+
+    def observe(self, state: MatrixState) -> Observation:
+        present = jnp.ones(self.num_players, bool)
+        return ego_views(self.spec, self.board(state), present, state.time, state.last_actions)
+
+    def legal(self, state: MatrixState) -> Bool[Array, "agents actions"]:
+        return jnp.ones((self.num_players, len(self.payoff)), bool)
+
+    def terminated(self, state: MatrixState) -> Bool[Array, " agents"]:
+        return jnp.broadcast_to(state.time >= self.horizon, (self.num_players,))
+
+    def permute(self, state: MatrixState, order: Int32[Array, " agents"]) -> MatrixState:
+        return MatrixState(last_actions=state.last_actions[order], time=state.time)
+
+    def _mean_payoffs(self, of_others: Int32[Array, "*seats actions"]) -> Float32[Array, "*seats actions"]:
+        """For each own action, the mean payoff against co-players who chose as counted."""
+        table = np.asarray(self.payoff, np.float32)
+        total = jnp.zeros(of_others.shape, jnp.float32)
+        for action in range(len(self.payoff)):
+            total += of_others[..., action, None].astype(jnp.float32) * table[:, action]
+        # The number of others is counted, not written down: XLA would multiply by the reciprocal of a constant.
+        return total / jnp.sum(of_others, axis=-1, keepdims=True)
+
+    def _reward_support(self) -> tuple[float, ...]:
+        table, others = np.asarray(self.payoff, np.float32), self.num_players - 1
+        support = {0.0}
+        for counts in product(range(others + 1), repeat=len(self.payoff)):
+            if sum(counts) == others:
+                totals = table @ np.asarray(counts, np.float32)
+                support |= set((totals / np.float32(others)).tolist())
+        return tuple(sorted(support))

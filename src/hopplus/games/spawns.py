@@ -1,0 +1,60 @@
+"""Does every seat begin an episode like every other? A statistical answer from many first boards.
+
+For each seat: the cell it starts in, how far it is from the nearest cell of each kind of prey, and how far from the
+other players. If seats are exchangeable, these have the same distribution for all; a chi-square test tells.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.stats import chi2_contingency
+
+from hopplus.games.game import GameSpec
+
+FALSE_ALARM = 1e-6
+"""The probability that fair spawns are called unfair, shared among all features."""
+
+
+def spawn_fault(spec: GameSpec, boards: np.ndarray) -> str | None:
+    """A sentence that names the feature in which seats differ most, if they differ at all."""
+    if spec.num_walkers < 2:
+        return None
+    boards = boards[: len(boards) - len(boards) % spec.num_walkers]
+    tests = [(homogeneity(values), name, values) for name, values in _features(spec, boards)]
+    p_value, name, values = min(tests, key=lambda test: test[0])
+    if p_value * len(tests) >= FALSE_ALARM:
+        return None
+    means = ", ".join(f"{mean:.2f}" for mean in values.mean(axis=1))
+    return f"seats do not spawn alike: {name} differs by seat (mean {means}; chi-square p = {p_value:.1e})"
+
+
+def homogeneity(values: np.ndarray) -> float:
+    """The p-value of `the rows of [seats, samples] have one distribution`."""
+    levels, codes = np.unique(values, return_inverse=True)
+    if len(levels) == 1:
+        return 1.0
+    table = np.stack([np.bincount(row, minlength=len(levels)) for row in codes.reshape(values.shape)])
+    common = table.sum(axis=0) >= 5 * len(table)
+    pooled = np.column_stack([table[:, common], table[:, ~common].sum(axis=1)])
+    pooled = pooled[:, pooled.sum(axis=0) > 0]
+    if pooled.shape[1] < 2:
+        return 1.0
+    _, p_value, _, _ = chi2_contingency(pooled)
+    return float(np.asarray(p_value))
+
+
+def _features(spec: GameSpec, boards: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Integer features, [seats, samples]. Each seat is judged on boards of its own, so that samples are independent."""
+    seats = spec.num_walkers
+    own_boards = boards.reshape(seats, -1, *boards.shape[1:])
+    rows, columns = np.arange(spec.height)[:, None], np.arange(spec.width)
+    own = np.stack([own_boards[seat, ..., seat] for seat in range(seats)]) > 0
+    own_row, own_column = (np.sum(own * axis, axis=(2, 3))[..., None, None] for axis in (rows, columns))
+    yield "the starting cell", (own_row * spec.width + own_column)[..., 0, 0]
+    distance = np.abs(rows - own_row) + np.abs(columns - own_column)
+    for index, plane in enumerate(spec.planes):
+        if plane.kind == "set":
+            nearest = np.where(own_boards[..., index] > 0, distance, spec.height + spec.width).min(axis=(2, 3))
+            yield f"the distance to the nearest of the {plane.name}", nearest
+    walkers = own_boards[..., :seats].sum(axis=-1)
+    yield "the distance to the other players", np.sum(walkers * distance, axis=(2, 3))

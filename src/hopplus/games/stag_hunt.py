@@ -1,0 +1,197 @@
+"""Markov stag hunt: a hare can be caught alone, a stag only by two hunters or more in the same step.
+
+The rules are those of Huang et al., ICML 2024 (HOP), with walls, arenas, moving prey and an early end as options.
+Everything in a step happens at once: players move or hunt, caught prey and its hunters leave, then prey may move.
+"""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8, UInt32
+
+from hopplus.games.board import MOVE_NAMES, STAY, Board, draw_distinct, uniform_below
+from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, Plane, as_played, ego_views
+
+HUNT_STAG, HUNT_HARE = 5, 6
+HUNTERS_NEEDED = {"stag": 2, "hare": 1}
+
+
+class StagHuntState(eqx.Module):
+    """One table: integers and flags only, so that a search tree can hold thousands of them."""
+
+    position: Int32[Array, " agents"]
+    present: Bool[Array, " agents"]
+    last_actions: Int32[Array, " agents"]
+    prey_position: Int32[Array, " prey"]
+    """Stags first, then hares."""
+    prey_alive: Bool[Array, " prey"]
+    walls: Bool[Array, "height width"]
+    time: Int32[Array, ""]
+    ends_at: Int32[Array, ""]
+
+
+class PreyDraws(eqx.Module):
+    """The chance in one step of moving prey, drawn before it is used: the rest of the step is plain arithmetic."""
+
+    order: Int32[Array, " prey"]
+    moves: Bool[Array, " prey"]
+    direction: UInt32[Array, " prey"]
+
+
+class StagHunt(Game[StagHuntState]):
+    """Players who have made a catch leave; the others play on until all have left or the horizon is reached."""
+
+    grid: Board = Board()
+    num_players: int = eqx.field(static=True, default=4)
+    num_stags: int = eqx.field(static=True, default=1)
+    num_hares: int = eqx.field(static=True, default=4)
+    horizon: int = eqx.field(static=True, default=35)
+    stag_reward: float = eqx.field(static=True, default=10.0)
+    hare_reward: float = eqx.field(static=True, default=1.0)
+    prey_moves: float = eqx.field(static=True, default=0.0)
+    """The probability that a live prey takes a step after the hunts."""
+    steps_after_first_catch: int | None = eqx.field(static=True, default=None)
+    """End the episode this many steps after the first catch; None plays on."""
+
+    def __check_init__(self):
+        if self.num_players < 1 or self.num_stags < 0 or self.num_hares < 0:
+            raise ValueError("a stag hunt needs a player at least, and no negative number of stags or hares")
+        if self.horizon < 1:
+            raise ValueError(f"horizon is {self.horizon}; give 1 or more steps")
+        if not 0.0 <= self.prey_moves <= 1.0:
+            raise ValueError(f"prey_moves is {self.prey_moves}; give a probability between 0 and 1")
+        if self.steps_after_first_catch is not None and self.steps_after_first_catch < 0:
+            raise ValueError(f"steps_after_first_catch is {self.steps_after_first_catch}; give 0 or more, or None")
+        self.grid.check_room(self.num_players + self.num_prey)
+
+    @property
+    def num_prey(self) -> int:
+        return self.num_stags + self.num_hares
+
+    @property
+    def spec(self) -> GameSpec:
+        players = tuple(Plane(f"player_{offset}", "walker") for offset in range(self.num_players))
+        shares = [np.float32(self.stag_reward) / np.float32(hunters) for hunters in range(2, self.num_players + 1)]
+        shares += [np.float32(self.hare_reward) / np.float32(hunters) for hunters in range(1, self.num_players + 1)]
+        return GameSpec(
+            name="stag_hunt",
+            version=1,
+            num_agents=self.num_players,
+            action_names=(*MOVE_NAMES, "stay", "hunt stag", "hunt hare"),
+            stay=STAY,
+            height=self.grid.height,
+            width=self.grid.width,
+            planes=(*players, Plane("obstacles", "fixed"), Plane("stags", "set"), Plane("hares", "set")),
+            reward_support=tuple(sorted({0.0, *map(float, shares)})),
+            horizon=self.horizon,
+            straight_paths=self.grid.obstacle_pieces == 0,
+        )
+
+    def reset(self, *, key: Key[Array, ""]) -> StagHuntState:
+        wall_key, spawn_key = jax.random.split(key)
+        num_entities = self.num_players + self.num_prey
+        walls = self.grid.draw_walls(num_entities, key=wall_key)
+        cells = self.grid.draw_cells(walls, num_entities, key=spawn_key)
+        return StagHuntState(
+            position=cells[: self.num_players],
+            present=jnp.ones(self.num_players, bool),
+            last_actions=jnp.full(self.num_players, NO_ACTION, jnp.int32),
+            prey_position=cells[self.num_players :],
+            prey_alive=jnp.ones(self.num_prey, bool),
+            walls=walls,
+            time=jnp.int32(0),
+            ends_at=jnp.int32(self.horizon),
+        )
+
+    def step(
+        self, state: StagHuntState, actions: Int32[Array, " agents"], *, key: Key[Array, ""]
+    ) -> tuple[StagHuntState, Float32[Array, " agents"]]:
+        actions = as_played(self.legal(state), actions, stay=STAY)
+        hunts = self._hunts(state, actions)
+        hunters = jnp.sum(hunts, axis=0)
+        caught = hunters >= self._per_prey(HUNTERS_NEEDED["stag"], HUNTERS_NEEDED["hare"])
+        catches = hunts & caught
+        share = self._per_prey(np.float32(self.stag_reward), np.float32(self.hare_reward)) / jnp.maximum(hunters, 1)
+        rewards = jnp.sum(jnp.where(catches, share, 0.0), axis=-1)
+
+        time = state.time + 1
+        ends_at = state.ends_at
+        if self.steps_after_first_catch is not None:
+            ends_at = jnp.where(jnp.any(caught), jnp.minimum(ends_at, time + self.steps_after_first_catch), ends_at)
+        after_hunt = replace(
+            state,
+            position=self.grid.moved(state.position, actions),
+            present=state.present & ~jnp.any(catches, axis=-1),
+            last_actions=jnp.where(state.present, actions, NO_ACTION),
+            prey_alive=state.prey_alive & ~caught,
+            time=time,
+            ends_at=ends_at,
+        )
+        if self.prey_moves > 0:
+            after_hunt = self.move_prey(after_hunt, self.draw_prey_moves(key=key))
+        return after_hunt, rewards
+
+    def board(self, state: StagHuntState) -> UInt8[Array, "height width planes"]:
+        players = self.grid.planes(state.position, state.present)
+        stags = self.grid.plane(state.prey_position[: self.num_stags], state.prey_alive[: self.num_stags])
+        hares = self.grid.plane(state.prey_position[self.num_stags :], state.prey_alive[self.num_stags :])
+        shared = jnp.stack([state.walls, stags, hares], axis=-1)
+        return jnp.concatenate([players, shared], axis=-1).astype(jnp.uint8)
+
+    def observe(self, state: StagHuntState) -> Observation:
+        return ego_views(self.spec, self.board(state), state.present, state.time, state.last_actions)
+
+    def legal(self, state: StagHuntState) -> Bool[Array, "agents actions"]:
+        _, free = self.grid.moves(state.walls, state.position)
+        on_prey = (state.position[:, None] == state.prey_position) & state.prey_alive
+        on_stag = jnp.any(on_prey[:, : self.num_stags], axis=-1)
+        on_hare = jnp.any(on_prey[:, self.num_stags :], axis=-1)
+        playing = ~self.terminated(state)[:, None]
+        stay = jnp.ones((self.num_players, 1), bool)
+        return jnp.concatenate([free & playing, stay, jnp.stack([on_stag, on_hare], axis=-1) & playing], axis=-1)
+
+    def terminated(self, state: StagHuntState) -> Bool[Array, " agents"]:
+        return ~state.present | (state.time >= state.ends_at)
+
+    def permute(self, state: StagHuntState, order: Int32[Array, " agents"]) -> StagHuntState:
+        return replace(
+            state,
+            position=state.position[order],
+            present=state.present[order],
+            last_actions=state.last_actions[order],
+        )
+
+    def draw_prey_moves(self, *, key: Key[Array, ""]) -> PreyDraws:
+        order_key, moves_key, direction_key = jax.random.split(key, 3)
+        return PreyDraws(
+            order=draw_distinct(self.num_prey, jnp.int32(self.num_prey), key=order_key),
+            moves=jax.random.bernoulli(moves_key, self.prey_moves, (self.num_prey,)),
+            direction=jax.random.bits(direction_key, (self.num_prey,), jnp.uint32),
+        )
+
+    def move_prey(self, state: StagHuntState, draws: PreyDraws) -> StagHuntState:
+        """One prey after the other steps to a uniform neighbouring cell that has neither a wall nor other prey."""
+
+        def move_one(positions, mover):
+            targets, free = self.grid.moves(state.walls, positions[mover, None])
+            taken = jnp.any((targets[0][:, None] == positions) & state.prey_alive, axis=-1)
+            open_to_it = free[0] & ~taken
+            choice = uniform_below(draws.direction[mover], jnp.sum(open_to_it, dtype=jnp.int32))
+            chosen = open_to_it & (jnp.cumsum(open_to_it) == choice + 1)
+            moves = draws.moves[mover] & state.prey_alive[mover] & jnp.any(open_to_it)
+            target = jnp.sum(jnp.where(chosen, targets[0], 0))
+            return positions.at[mover].set(jnp.where(moves, target, positions[mover])), None
+
+        positions, _ = jax.lax.scan(move_one, state.prey_position, draws.order)
+        return replace(state, prey_position=positions)
+
+    def _hunts(self, state: StagHuntState, actions: Int32[Array, " agents"]) -> Bool[Array, "agents prey"]:
+        hunted = self._per_prey(HUNT_STAG, HUNT_HARE)
+        on_cell = (state.position[:, None] == state.prey_position) & state.prey_alive
+        return on_cell & (actions[:, None] == hunted) & state.present[:, None]
+
+    def _per_prey(self, stag: int | np.float32, hare: int | np.float32) -> np.ndarray:
+        return np.array([stag] * self.num_stags + [hare] * self.num_hares)
