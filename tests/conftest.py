@@ -1,5 +1,10 @@
 """Every test runs with shapes checked at run time and with JAX watching for keys that are used twice."""
 
+import os
+
+# Most of a test's time is compiling; programs that run for milliseconds need no optimising. Set before JAX is imported.
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
+
 import jax
 from jaxtyping import install_import_hook
 

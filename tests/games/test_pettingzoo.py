@@ -5,6 +5,7 @@ import logging
 import pickle
 import re
 import sys
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -87,6 +88,7 @@ def test_a_seed_names_a_stream_of_whole_episodes(name):
     again = play_out(one, second[0], action_seed=1)
     assert len(again) > 1
     assert data_equivalence(again, play_out(other, second[1], action_seed=1), exact=True)
+    assert data_equivalence(first[0], one.reset(seed=7)[0], exact=True)
     if GAMES[name].spec.planes:
         others = [second[0], one.reset(seed=8)[0], one.reset()[0], parallel_env(GAMES[name]).reset()[0]]
         assert not any(data_equivalence(first[0], views, exact=True) for views in others)
@@ -194,7 +196,7 @@ def test_a_seat_that_has_left_disappears_and_never_comes_back():
 
     for action in [*other_way, HUNT_HARE]:
         assert env.agents == ["player_2"]
-        for by_seat in (result := env.step({"player_1": HUNT_HARE, "player_2": action})):
+        for by_seat in (result := env.step({"player_1": None, "player_2": action})):
             assert list(by_seat) == ["player_2"]
     assert result[1:4] == ({"player_2": 1.0}, {"player_2": True}, {"player_2": False})
     assert env.agents == [] and env.possible_agents == ["player_1", "player_2"]
@@ -228,9 +230,10 @@ def test_the_horizon_is_an_end_and_no_truncation():
 
 
 def test_illegal_and_missing_actions_act_as_stay():
+    """On a board of one column, where moves to the side are illegal."""
     results = []
-    for actions in ({}, {"player_1": STAY}, {"player_1": UP, "player_2": HUNT_STAG}):
-        env = parallel_env(BOARD_OF_HARES)
+    for actions in ({}, {"player_1": STAY}, {"player_1": LEFT, "player_2": HUNT_STAG}):
+        env = parallel_env(replace(BOARD_OF_HARES, grid=Board(4, 1)))
         env.reset(seed=0)
         results.append(env.step(actions))
     assert data_equivalence(results[0], results[1], exact=True)

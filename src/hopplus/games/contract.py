@@ -7,8 +7,8 @@ Each promise is one function that returns None, or a sentence that names the fau
 that prefers rare actions, so that hunts and other meetings of players happen often enough to be judged.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from itertools import islice, permutations
 from typing import Any
 
@@ -40,11 +40,11 @@ class Finding:
 
 
 class Situations(eqx.Module):
-    """Many moments of play: a state, the actions taken there, and a key for what happens next."""
+    """Many moments of play: a state, the actions taken there, and a seed for what happens next."""
 
     states: PyTree[Array]
-    actions: Int32[Array, "situations agents"]
-    keys: Key[Array, " situations"]
+    actions: Int32[Array, "*situations agents"]
+    seeds: Int32[Array, "*situations"]
 
 
 class Eager(Policy):
@@ -60,26 +60,30 @@ class Eager(Policy):
         return wanted / jnp.sum(wanted), memory
 
 
-def check(game: Game, *, seed: int = 0) -> list[Finding]:
-    """Raise BrokenGameError, naming every fault, unless the game keeps all its promises."""
-    findings = list(examine(game, seed=seed))
+def check(game: Game, *, only: Collection[str] = (), seed: int = 0) -> list[Finding]:
+    """Raise BrokenGameError, naming every fault, unless the game keeps all its promises, or those that `only` names."""
+    findings = list(examine(game, only=only, seed=seed))
     faults = [f"{finding.name}: {finding.fault}" for finding in findings if finding.fault]
     if faults:
         raise BrokenGameError("\n".join(faults))
     return findings
 
 
-def examine(game: Game, *, seed: int = 0) -> Iterator[Finding]:
+def examine(game: Game, *, only: Collection[str] = (), seed: int = 0) -> Iterator[Finding]:
     """One finding after the other, so that a long examination can be watched."""
-    key = jax.random.key(seed)
-    for name, promise, judge in PROMISES_OF_A_RESET:
-        yield Finding(name, promise, _judge(judge, game, key))
+    play_key, *keys = jax.random.split(jax.random.key(seed), 1 + len(PROMISES_OF_A_RESET))
+    for (name, promise, judge), key in zip(PROMISES_OF_A_RESET, keys, strict=True):
+        if not only or name in only:
+            yield Finding(name, promise, _judge(judge, game, key))
+    of_play = [promise for promise in PROMISES_OF_PLAY if not only or promise[0] in only]
+    if not of_play:
+        return
     try:
-        situations = _situations(game, key=key)
+        situations = _situations(game, key=play_key)
     except Exception as error:
         yield Finding("plays", "random play runs", f"random play fails: {_first_line(error)}")
         return
-    for name, promise, judge in PROMISES_OF_PLAY:
+    for name, promise, judge in of_play:
         yield Finding(name, promise, _judge(judge, game, situations))
 
 
@@ -95,7 +99,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _situations(game: Game, *, key: Key[Array, ""]) -> Situations:
-    table_key, play_key, step_key = jax.random.split(key, 3)
+    table_key, play_key = jax.random.split(key)
 
     def play(table_keys: Key[Array, " tables"], play_keys: Key[Array, " tables"]) -> Any:
         first = jax.vmap(lambda key: game.legal(game.reset(key=key)))(jax.random.clone(table_keys))
@@ -112,7 +116,7 @@ def _situations(game: Game, *, key: Key[Array, ""]) -> Situations:
     keys = (jax.random.split(each, NUM_TABLES) for each in (table_key, play_key))
     played = jax.jit(play)(*keys)
     states, actions = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), played)
-    return Situations(states, actions, jax.random.split(step_key, len(actions)))
+    return Situations(states, actions, jnp.arange(len(actions), dtype=jnp.int32))
 
 
 def _shapes(game: Game, key: Key[Array, ""]) -> str | None:
@@ -143,19 +147,17 @@ def _shapes(game: Game, key: Key[Array, ""]) -> str | None:
 
 
 def _keys(game: Game, key: Key[Array, ""]) -> str | None:
-    """JAX itself watches, while reset and step are traced, that no key is used twice."""
+    """JAX itself watches, when reset and step are compiled, that no key is used twice."""
     reset_key, step_key = jax.random.split(key)
-    still = jnp.zeros(game.spec.num_agents, jnp.int32)
-    state = jax.jit(lambda key: game.reset(key=key))(jax.random.clone(reset_key))
+    idle = jnp.zeros(game.spec.num_agents, jnp.int32)
+    doing = "reset"
     with jax.debug_key_reuse(True):
-        for name, use in (
-            ("reset", lambda: jax.jit(lambda key: game.reset(key=key))(reset_key)),
-            ("step", lambda: jax.jit(lambda key: game.step(state, still, key=key))(step_key)),
-        ):
-            try:
-                use()
-            except jax.errors.KeyReuseError:
-                return f"{name} uses a random key twice, so that draws which should be independent are not"
+        try:
+            state = jax.jit(lambda key: game.reset(key=key))(reset_key)
+            doing = "step"
+            jax.jit(lambda key: game.step(state, idle, key=key))(step_key)
+        except jax.errors.KeyReuseError:
+            return f"{doing} uses a random key twice, so that draws which should be independent are not"
     return None
 
 
@@ -165,38 +167,34 @@ def _spawns(game: Game, key: Key[Array, ""]) -> str | None:
 
 
 def _same_bits(game: Game, situations: Situations) -> str | None:
-    state, actions, key = _take(situations, slice(0, 1))
-    one = jax.tree.map(lambda leaf: leaf[0], (state, actions, key))
+    one = _at(situations, 0)
 
-    def step(state: Any, actions: Array, key: Array) -> Any:
-        after, rewards = game.step(state, actions, key=key)
+    def step(situation: Situations) -> Any:
+        after, rewards = _step(game, situation)
         return after, rewards, game.observe(after), game.legal(after)
 
     compiled = jax.jit(step)
     for name, other in (
-        ("a second call", compiled(*one)),
-        ("the compiled program", step(*one)),
-        ("a batch of one", jax.tree.map(lambda leaf: leaf[0], jax.jit(jax.vmap(step))(state, actions, key))),
+        ("a second call", lambda: compiled(one)),
+        ("the program that is not compiled", lambda: step(one)),
+        ("a program compiled again", lambda: jax.jit(lambda situation: step(situation))(one)),
     ):
-        if different := _different(compiled(*one), other):
+        if different := _different(compiled(one), other()):
             return f"the same state, actions and key give another {different} in {name}"
     return None
 
 
 def _batch(game: Game, situations: Situations) -> str | None:
-    some = _take(situations, slice(0, None, len(situations.actions) // 8))
-    step = jax.jit(lambda state, actions, key: game.step(state, actions, key=key))
-    batch = jax.jit(jax.vmap(lambda state, actions, key: game.step(state, actions, key=key)))(*some)
-    for index in range(len(some[1])):
-        alone = step(*jax.tree.map(lambda leaf, index=index: leaf[index], some))
-        if different := _different(alone, jax.tree.map(lambda leaf, index=index: leaf[index], batch)):
+    alone = jax.jit(lambda situation: _step(game, situation))
+    batch = _step_all(game, situations)
+    for index in range(0, len(situations.actions), len(situations.actions) // 8):
+        if different := _different(alone(_at(situations, index)), _at(batch, index)):
             return f"one table alone and the same table in a batch give another {different}"
     return None
 
 
 def _rewards(game: Game, situations: Situations) -> str | None:
-    _, rewards = _step(game)(*_take(situations))
-    rewards = np.asarray(rewards)
+    rewards = np.asarray(_step_all(game, situations)[1])
     if not np.all(np.isfinite(rewards)):
         return f"a reward is not finite: {rewards[~np.isfinite(rewards)][0]}"
     support = np.asarray(game.spec.reward_support)
@@ -219,42 +217,36 @@ def _views_are_finite(game: Game, situations: Situations) -> str | None:
 
 
 def _legal(game: Game, situations: Situations) -> str | None:
-    states, actions, keys = _take(situations)
-    legal = jax.jit(jax.vmap(game.legal))(states)
-    if not np.all(np.any(np.asarray(legal), axis=-1)):
+    legal = np.asarray(jax.jit(jax.vmap(game.legal))(situations.states))
+    if not np.all(np.any(legal, axis=-1)):
         return "a seat has no legal action at all"
     stay = game.spec.stay
     if stay is None:
-        return (
-            None if np.all(np.asarray(legal)) else "an action can be illegal, but the spec names no action it acts as"
-        )
-    shifts = jnp.arange(1, game.spec.num_actions + 1, dtype=jnp.int32)
+        return None if np.all(legal) else "an action can be illegal, but the spec names no action that it acts as"
 
-    def acts_as_stay(state: Any, actions: Array, key: Array, shift: Array) -> tuple[Any, Any]:
-        tried = (actions + shift) % game.spec.num_actions
-        allowed = game.legal(state)[jnp.arange(len(tried)), tried]
-        return game.step(state, tried, key=key), game.step(
-            state, jnp.where(allowed, tried, stay), key=jax.random.clone(key)
-        )
+    def acts_as_stay(situation: Situations, shift: Int32[Array, ""]) -> tuple[Any, Any]:
+        tried = (situation.actions + shift) % game.spec.num_actions
+        allowed = game.legal(situation.states)[jnp.arange(len(tried)), tried]
+        played = jnp.where(allowed, tried, stay)
+        return tuple(_step(game, replace(situation, actions=actions)) for actions in (tried, played))
 
-    run = jax.jit(jax.vmap(acts_as_stay, (0, 0, 0, None)))
-    for shift in shifts:
-        if different := _different(*run(states, actions, keys, shift)):
+    run = jax.jit(jax.vmap(acts_as_stay, (0, None)))
+    for shift in range(1, game.spec.num_actions + 1):
+        if different := _different(*run(situations, jnp.int32(shift))):
             return f"an illegal action does not act as {game.spec.action_names[stay]!r}: it gives another {different}"
     return None
 
 
 def _termination(game: Game, situations: Situations) -> str | None:
-    states, actions, keys = _take(situations)
-    after, rewards = _step(game)(states, actions, keys)
-    before, now = (np.asarray(jax.jit(jax.vmap(game.terminated))(each)) for each in (states, after))
+    after, rewards = _step_all(game, situations)
+    before, now = (np.asarray(jax.jit(jax.vmap(game.terminated))(each)) for each in (situations.states, after))
     if np.any(before & ~now):
         return "a seat that had terminated plays again"
     if np.any(np.asarray(rewards)[before] != 0):
         return "a seat that had terminated still gets a reward"
     if game.spec.stay is not None:
         alone = np.arange(game.spec.num_actions) == game.spec.stay
-        if np.any(np.asarray(jax.jit(jax.vmap(game.legal))(states))[before] != alone):
+        if np.any(np.asarray(jax.jit(jax.vmap(game.legal))(situations.states))[before] != alone):
             return "a seat that had terminated has other legal actions than to stay"
     over = jax.jit(jax.vmap(lambda key: _over_at_horizon(game, key=key)))(jax.random.split(jax.random.key(1), 64))
     return None if np.all(np.asarray(over)) else f"an episode goes on after its horizon of {game.spec.horizon} steps"
@@ -263,20 +255,22 @@ def _termination(game: Game, situations: Situations) -> str | None:
 def _over_at_horizon(game: Game, *, key: Key[Array, ""]) -> Bool[Array, ""]:
     reset_key, play_key = jax.random.split(key)
     stay = jnp.full(game.spec.num_agents, game.spec.stay or 0, jnp.int32)
-    keys = jax.random.split(play_key, game.spec.horizon)
-    last, _ = jax.lax.scan(
-        lambda state, key: (game.step(state, stay, key=key)[0], None), game.reset(key=reset_key), keys
-    )
+
+    def one_step(state: Any, step: Int32[Array, ""]) -> tuple[Any, None]:
+        return game.step(state, stay, key=jax.random.fold_in(play_key, step))[0], None
+
+    last, _ = jax.lax.scan(one_step, game.reset(key=reset_key), jnp.arange(game.spec.horizon, dtype=jnp.int32))
     return jnp.all(game.terminated(last))
 
 
 def _seats(game: Game, situations: Situations) -> str | None:
     """Relabelling the seats and then playing is playing and then relabelling the seats."""
 
-    def both_ways(state: Any, actions: Array, key: Array, order: Array) -> tuple[dict, dict]:
-        after, rewards = game.step(state, actions, key=key)
+    def both_ways(situation: Situations, order: Int32[Array, " agents"]) -> tuple[dict, dict]:
+        state = situation.states
+        after, rewards = _step(game, situation)
         relabelled = game.permute(state, order)
-        other_after, other_rewards = game.step(relabelled, actions[order], key=jax.random.clone(key))
+        other_after, other_rewards = _step(game, Situations(relabelled, situation.actions[order], situation.seeds))
         one = {
             "rewards": rewards[order],
             "legal actions": game.legal(state)[order],
@@ -291,9 +285,9 @@ def _seats(game: Game, situations: Situations) -> str | None:
         }
         return one, other
 
-    run = jax.jit(jax.vmap(both_ways, (0, 0, 0, None)))
+    run = jax.jit(jax.vmap(both_ways, (0, None)))
     for order in seat_orders(game.spec.num_agents):
-        one, other = run(*_take(situations), jnp.asarray(order, jnp.int32))
+        one, other = run(situations, jnp.asarray(order, jnp.int32))
         if different := _different(one, other):
             return (
                 f"the seats are not treated alike: with the seats relabelled to {order} the {different} do not follow"
@@ -326,9 +320,8 @@ def _views(game: Game, situations: Situations) -> str | None:
 
 
 def _plane_kinds(game: Game, situations: Situations) -> str | None:
-    states, actions, keys = _take(situations)
-    after, _ = _step(game)(states, actions, keys)
-    before, now = (np.asarray(jax.jit(jax.vmap(game.board))(each)) > 0 for each in (states, after))
+    after, _ = _step_all(game, situations)
+    before, now = (np.asarray(jax.jit(jax.vmap(game.board))(each)) > 0 for each in (situations.states, after))
     rows, columns = np.arange(game.spec.height)[:, None], np.arange(game.spec.width)
     for index, plane in enumerate(game.spec.planes):
         was, is_now = before[..., index], now[..., index]
@@ -377,13 +370,17 @@ def seat_orders(num_agents: int, most: int = 24) -> list[list[int]]:
     return turns + [random.permutation(num_agents).tolist() for _ in range(most - len(turns))]
 
 
-def _step(game: Game) -> Callable[..., Any]:
-    return jax.jit(jax.vmap(lambda state, actions, key: game.step(state, actions, key=jax.random.clone(key))))
+def _step(game: Game, situation: Situations) -> Any:
+    """What follows from one situation; its key is made here, so that a situation can be played again."""
+    return game.step(situation.states, situation.actions, key=jax.random.key(situation.seeds))
 
 
-def _take(situations: Situations, part: slice = slice(None)) -> tuple[Any, Any, Any]:
-    chosen = jax.tree.map(lambda leaf: leaf[part], situations)
-    return chosen.states, chosen.actions, jax.random.clone(chosen.keys)
+def _step_all(game: Game, situations: Situations) -> Any:
+    return jax.jit(jax.vmap(lambda situation: _step(game, situation)))(situations)
+
+
+def _at(batch: Any, index: int) -> Any:
+    return jax.tree.map(lambda leaf: leaf[index], batch)
 
 
 def _different(one: Any, other: Any) -> str | None:

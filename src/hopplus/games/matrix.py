@@ -63,8 +63,9 @@ class MatrixGame(Game[MatrixState]):
     ) -> tuple[MatrixState, Float32[Array, " agents"]]:
         chose = actions[:, None] == jnp.arange(len(self.payoff))
         of_others = jnp.sum(chose, axis=0) - chose
-        paid = chose & ~self.terminated(state)[:, None]
-        rewards = jnp.sum(jnp.where(paid, self._mean_payoffs(of_others), 0.0), axis=-1)
+        totals = jnp.sum(jnp.where(chose, self._against(of_others), 0.0), axis=-1)
+        # The co-players are counted, not written down: XLA would multiply by the reciprocal of a constant.
+        rewards = jnp.where(self.terminated(state), 0.0, totals / jnp.sum(of_others, axis=-1))
         return MatrixState(last_actions=actions, time=state.time + 1), rewards
 
     def board(self, state: MatrixState) -> UInt8[Array, "height width planes"]:
@@ -83,14 +84,13 @@ class MatrixGame(Game[MatrixState]):
     def permute(self, state: MatrixState, order: Int32[Array, " agents"]) -> MatrixState:
         return MatrixState(last_actions=state.last_actions[order], time=state.time)
 
-    def _mean_payoffs(self, of_others: Int32[Array, "*seats actions"]) -> Float32[Array, "*seats actions"]:
-        """For each own action, the mean payoff against co-players who chose as counted."""
+    def _against(self, of_others: Int32[Array, "agents actions"]) -> Float32[Array, "agents actions"]:
+        """For each own action, the payoff summed over co-players who chose as counted."""
         table = np.asarray(self.payoff, np.float32)
-        total = jnp.zeros(of_others.shape, jnp.float32)
-        for action in range(len(self.payoff)):
-            total += of_others[..., action, None].astype(jnp.float32) * table[:, action]
-        # The number of others is counted, not written down: XLA would multiply by the reciprocal of a constant.
-        return total / jnp.sum(of_others, axis=-1, keepdims=True)
+        counts = of_others.astype(jnp.float32)
+        return sum(
+            (counts[:, action, None] * table[:, action] for action in range(len(table))), jnp.zeros(counts.shape)
+        )
 
     def _reward_support(self) -> tuple[float, ...]:
         table, others = np.asarray(self.payoff, np.float32), self.num_players - 1

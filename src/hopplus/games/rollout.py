@@ -112,11 +112,11 @@ def rollout(
 ) -> tuple[Table, Any]:
     """Many steps; `record` says what of each step is kept, stacked along time. What is not kept costs nothing."""
 
-    def one_step(table: Table, step_key: Key[Array, ""]) -> tuple[Table, Any]:
-        table, played = advance(game, policy, table, key=step_key)
+    def one_step(table: Table, step: Int32[Array, ""]) -> tuple[Table, Any]:
+        table, played = advance(game, policy, table, key=jax.random.fold_in(key, step))
         return table, record(played)
 
-    return jax.lax.scan(one_step, table, jax.random.split(key, num_steps))
+    return jax.lax.scan(one_step, table, jnp.arange(num_steps, dtype=jnp.int32))
 
 
 def play_episode(game: Game, policy: JointPolicy, *, key: Key[Array, ""]) -> Episode:
@@ -124,16 +124,16 @@ def play_episode(game: Game, policy: JointPolicy, *, key: Key[Array, ""]) -> Epi
     reset_key, play_key = jax.random.split(key)
     first = game.reset(key=reset_key)
 
-    def one_step(carry, key):
+    def one_step(carry, step):
         state, memory = carry
-        act_key, step_key = jax.random.split(key)
+        act_key, step_key = jax.random.split(jax.random.fold_in(play_key, step))
         probabilities, memory = policy(game.observe(state), game.legal(state), memory)
         actions = sample_actions(probabilities, key=act_key)
         state, rewards = game.step(state, actions, key=step_key)
         return (state, memory), (state, actions, rewards, jnp.all(game.terminated(state)))
 
-    keys = jax.random.split(play_key, game.spec.horizon)
-    _, (states, actions, rewards, over) = jax.lax.scan(one_step, (first, policy.start()), keys)
+    steps = jnp.arange(game.spec.horizon, dtype=jnp.int32)
+    _, (states, actions, rewards, over) = jax.lax.scan(one_step, (first, policy.start()), steps)
     states = jax.tree.map(lambda one, rest: jnp.concatenate([one[None], rest]), first, states)
     return Episode(states, actions, rewards, jnp.argmax(over).astype(jnp.int32) + 1)
 

@@ -224,7 +224,7 @@ def _board(game: Game, state: PyTree[Array]) -> UInt8[Array, "height width plane
 
 
 def _to_numpy(tree: PyTree[Array]) -> Any:
-    """Copies, which may be written to; `jax.device_get` gives arrays that may not, and takes longer."""
+    """Copies, which may be written to; `jax.device_get` gives arrays that may not."""
     return jax.tree.map(np.array, tree)
 
 

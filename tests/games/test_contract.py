@@ -1,0 +1,44 @@
+import pytest
+
+from hopplus.games import contract
+from hopplus.games.board import Board
+from hopplus.games.presets import PRESETS, make
+from hopplus.games.stag_hunt import StagHunt
+from probes import FAULTS, SMALL, RewardOutsideSupport, WallsMove
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_keeps_the_contract(name):
+    findings = contract.check(make(name))
+    assert [finding.name for finding in findings if finding.fault] == []
+    assert len(findings) == len(contract.PROMISES_OF_A_RESET) + len(contract.PROMISES_OF_PLAY)
+
+
+def test_all_options_together_keep_the_contract():
+    grid = Board(6, 7, obstacle_pieces=2, arena_sides=(4, 6))
+    contract.check(
+        StagHunt(grid=grid, num_players=5, num_stags=2, num_hares=3, prey_moves=0.5, steps_after_first_catch=4)
+    )
+
+
+@pytest.mark.parametrize("broken", FAULTS, ids=lambda broken: broken.__name__)
+def test_broken_games_are_rejected_by_name(broken):
+    promise, words = FAULTS[broken]
+    game = broken(grid=Board(4, 4, obstacle_pieces=1) if broken is WallsMove else SMALL, num_hares=3)
+    with pytest.raises(contract.BrokenGameError, match=f"^{promise}: ") as caught:
+        contract.check(game, only=[promise])
+    assert words in str(caught.value)
+
+
+def test_every_fault_is_named():
+    with pytest.raises(contract.BrokenGameError) as caught:
+        contract.check(RewardOutsideSupport(grid=SMALL))
+    assert str(caught.value).startswith("rewards: a reward of ")
+    assert "\n" not in str(caught.value), "the fault of one promise is blamed on another"
+
+
+def test_orders_of_a_large_table_are_orders_and_hold_its_turns():
+    orders = contract.seat_orders(6)
+    assert all(sorted(order) == list(range(6)) for order in orders)
+    assert [1, 2, 3, 4, 5, 0] in orders and len(orders) == 24
+    assert len(contract.seat_orders(4)) == 23  # all but the order as it is
