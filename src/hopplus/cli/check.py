@@ -36,8 +36,8 @@ def check(
         json_line: Print one line of JSON instead of tables.
     """
     played = load_game(game)
-    if episodes < 0:
-        raise ValueError(f"--episodes is {episodes}; give 0 or more")
+    if episodes != 0 and episodes < fairness.MIN_EPISODES:
+        raise ValueError(f"--episodes is {episodes}; give {fairness.MIN_EPISODES} or more, or 0 to leave fairness out")
     progress_console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),

@@ -35,7 +35,7 @@ class Keyboard:
             raise ValueError("playing at the keyboard needs a terminal; standard input is none")
         self._file = sys.stdin.fileno()
         self._before = termios.tcgetattr(self._file)
-        tty.setcbreak(self._file)
+        tty.setcbreak(self._file, termios.TCSADRAIN)
         return self
 
     def __exit__(
@@ -48,12 +48,19 @@ class Keyboard:
     def choose(self, legal: np.ndarray) -> int | None:
         """The action that the next sensible key press means; None to quit."""
         while True:
-            pressed = os.read(self._file, 8).decode(errors="ignore")
+            pressed = self._next_key()
             if pressed in QUIT_KEYS:
                 return None
             action = self.meaning(pressed, legal)
             if action is not None and legal[action]:
                 return action
+
+    def _next_key(self) -> str:
+        """One key press: a character, or the three that an arrow key sends."""
+        pressed = os.read(self._file, 1)
+        if pressed == b"\x1b":
+            pressed += os.read(self._file, 2)
+        return pressed.decode(errors="ignore")
 
     def meaning(self, pressed: str, legal: np.ndarray) -> int | None:
         """The action that a key stands for, legal or not; None where it stands for nothing."""

@@ -20,6 +20,7 @@ CONFIDENCE = 0.999
 NUM_TABLES = 4096
 NUM_BLOCKS = 200
 """Page's test ranks the seats within blocks of episodes; their means seldom tie."""
+MIN_EPISODES = 2 * NUM_BLOCKS
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,8 @@ def random_returns(
 def judge(returns: np.ndarray) -> Fairness:
     """The verdict on [episodes, seats] of returns."""
     seats = returns.shape[1]
-    if len(returns) < 2 * NUM_BLOCKS:
-        raise ValueError(f"{len(returns)} episodes are too few to judge by; play at least {2 * NUM_BLOCKS}")
+    if len(returns) < MIN_EPISODES:
+        raise ValueError(f"{len(returns)} episodes are too few to judge by; play at least {MIN_EPISODES}")
     over_mean = returns.astype(np.float64) - returns.mean(axis=1, keepdims=True, dtype=np.float64)
     together = 1 - (1 - CONFIDENCE) / seats
     blocks = returns[: len(returns) - len(returns) % NUM_BLOCKS].reshape(NUM_BLOCKS, -1, seats).mean(axis=1)

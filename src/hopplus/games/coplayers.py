@@ -192,13 +192,13 @@ def _nearest_hare(spec: GameSpec) -> Nearest:
     return _nearest(spec, ("hares", "hunt hare"))
 
 
-def _patient_stag(spec: GameSpec, patience: int) -> PatientStag:
+def _patient_stag(spec: GameSpec, patience: object) -> PatientStag:
     if isinstance(patience, bool) or not isinstance(patience, int) or patience < 0:
         raise ValueError(f"patient_stag takes a number of steps, as in patient_stag(3), not {patience!r}")
     return PatientStag(_nearest_stag(spec), _nearest_hare(spec), patience)
 
 
-def _noisy(_: GameSpec, policy: Policy, epsilon: float) -> Noisy:
+def _noisy(_: GameSpec, policy: object, epsilon: object) -> Noisy:
     if not isinstance(policy, Policy) or not isinstance(epsilon, float | int) or not 0 <= epsilon <= 1:
         raise ValueError("noisy takes a script and a probability, as in noisy(nearest_stag, 0.1)")
     return Noisy(policy, float(epsilon))

@@ -1,0 +1,101 @@
+"""Write the tables of both READMEs from `results/*.json`; with `--check`, only tell whether they are up to date."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+READMES = {"README.md": "en", "README.zh-CN.md": "zh"}
+
+
+def fairness(result: dict[str, Any], language: str) -> str:
+    """Mean return of each seat under random play."""
+    title = {
+        "en": "Is the game fair? {episodes:,} episodes of random play, 99.9% intervals; trend by seat (Page's test): p = {p:.2f}.",
+        "zh": "博弈公平吗？{episodes:,} 局随机对局，99.9% 区间；按座位的趋势（Page 检验，双向）：p = {p:.2f}。",
+    }[language]
+    heads = {"en": ("seat", "mean return", "over the mean of all"), "zh": ("座位", "平均回报", "高出全体均值")}[
+        language
+    ]
+    fair = result["fairness"]
+    rows = [
+        (f"player_{seat}", _interval(returned, ".4f"), _interval(over, "+.4f"))
+        for seat, (returned, over) in enumerate(zip(fair["returns"], fair["advantages"], strict=True), start=1)
+    ]
+    return title.format(episodes=fair["episodes"], p=fair["trend"]["p_value"]) + "\n\n" + _table(heads, rows)
+
+
+def games(result: dict[str, Any], language: str) -> str:
+    """Speed against a bare program and against what people would use instead."""
+    title = {
+        "en": "How fast? 8x8 stag hunt, 4 seats, random legal actions, every seat's view built, {envs:,} tables, two CPU cores.",
+        "zh": "有多快？8x8 猎鹿，4 个座位，随机合法动作，为每个座位构造视角，{envs:,} 张桌子，两个 CPU 核。",
+    }[language]
+    heads = {
+        "en": ("system", "env steps/s", "agent steps/s", "hopplus is"),
+        "zh": ("系统", "环境步/秒", "智能体步/秒", "hopplus 是它的"),
+    }[language]
+    times = {"en": "{:.2f} x", "zh": "{:.2f} 倍"}[language]
+    rows = []
+    for system in result["systems"]:
+        ratio = times.format(system["product_over"]) if system["product_over"] is not None else ""
+        rows.append(
+            (
+                system["name"],
+                f"{system['env_steps_per_second']:,.0f}",
+                f"{system['agent_steps_per_second']:,.0f}",
+                ratio,
+            )
+        )
+    return title.format(envs=result["envs"]) + "\n\n" + _table(heads, rows)
+
+
+TABLES: dict[str, Callable[[dict[str, Any], str], str]] = {"fairness": fairness, "games": games}
+
+
+def _interval(interval: dict[str, float], form: str) -> str:
+    return f"{interval['estimate']:{form}} ({interval['low']:{form}} to {interval['high']:{form}})"
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [heads, tuple("---" for _ in heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def filled(text: str, language: str) -> str:
+    """A README with every table written anew."""
+    for name, table in TABLES.items():
+        result = json.loads((ROOT / "results" / f"{name}.json").read_text())
+        source = f"`{result['command']}` (hopplus {result['version']})"
+        block = f"<!-- results:{name} -->\n{table(result, language)}\n\n{source}\n<!-- /results:{name} -->"
+        text, count = re.subn(
+            rf"<!-- results:{name} -->.*?<!-- /results:{name} -->", lambda _: block, text, flags=re.DOTALL
+        )
+        if count != 1:
+            raise ValueError(f"the README has {count} places for the table {name!r}; it needs one")
+    return text
+
+
+def main() -> int:
+    stale = []
+    for name, language in READMES.items():
+        path = ROOT / name
+        before = path.read_text()
+        after = filled(before, language)
+        if after != before:
+            stale.append(name)
+            if "--check" not in sys.argv:
+                path.write_text(after)
+    print(
+        f"{'stale' if '--check' in sys.argv else 'written'}: {', '.join(stale)}"
+        if stale
+        else "all tables are up to date"
+    )
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""The front door is true: its code runs, its tables are those of the results, and both languages say the same."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hopplus.cli.main import VERBS
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def python_blocks(path):
+    return re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)
+
+
+SNIPPETS = [(page.relative_to(ROOT).as_posix(), code) for page in PAGES for code in python_blocks(page)]
+
+
+@pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[page for page, _ in SNIPPETS])
+def test_the_code_of_every_page_runs(page, code):
+    exec(compile(code, page, "exec"), {})
+
+
+def test_both_readmes_hold_the_same_code_and_commands():
+    english, chinese = ((ROOT / name).read_text() for name in ("README.md", "README.zh-CN.md"))
+    assert python_blocks(ROOT / "README.md") == python_blocks(ROOT / "README.zh-CN.md")
+    commands = [
+        re.findall(r"^    ((?:hopplus|pip) .*?)(?:\s+#.*)?$", text, flags=re.MULTILINE) for text in (english, chinese)
+    ]
+    assert commands[0] == commands[1] and len(commands[0]) >= 7
+    assert len(re.findall(r"^## ", english, re.MULTILINE)) == len(re.findall(r"^## ", chinese, re.MULTILINE))
+
+
+def test_every_command_of_the_docs_is_a_verb_that_exists():
+    used = {verb for page in PAGES for verb in re.findall(r"^    hopplus (\S+)", page.read_text(), flags=re.MULTILINE)}
+    assert used and used <= set(VERBS)
+
+
+def test_links_lead_somewhere():
+    for page in [*PAGES, ROOT / "README.zh-CN.md", ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+
+
+def test_tables_are_those_of_the_results():
+    checked = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "readme_tables.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr + "run: python scripts/readme_tables.py"
