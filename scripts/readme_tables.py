@@ -1,7 +1,6 @@
 """Write the tables of both READMEs from `results/*.json`; with `--check`, only tell whether they are up to date."""
 
 import json
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ READMES = {"README.md": "en", "README.zh-CN.md": "zh"}
 def fairness(result: dict[str, Any], language: str) -> str:
     """Mean return of each seat under random play."""
     title = {
-        "en": "Is the game fair? {episodes:,} episodes of random play, 99.9% intervals; trend by seat (Page's test): p = {p:.2f}.",
+        "en": "Is the game fair? {episodes:,} episodes of random play, 99.9% intervals; Page's test: p = {p:.2f}.",
         "zh": "博弈公平吗？{episodes:,} 局随机对局，99.9% 区间；按座位的趋势（Page 检验，双向）：p = {p:.2f}。",
     }[language]
     heads = {"en": ("seat", "mean return", "over the mean of all"), "zh": ("座位", "平均回报", "高出全体均值")}[
@@ -31,7 +30,7 @@ def fairness(result: dict[str, Any], language: str) -> str:
 def games(result: dict[str, Any], language: str) -> str:
     """Speed against a bare program and against what people would use instead."""
     title = {
-        "en": "How fast? 8x8 stag hunt, 4 seats, random legal actions, every seat's view built, {envs:,} tables, two CPU cores.",
+        "en": "How fast? 8x8 stag hunt, 4 seats, random legal actions, all views built, {envs:,} tables, 2 CPU cores.",
         "zh": "有多快？8x8 猎鹿，4 个座位，随机合法动作，为每个座位构造视角，{envs:,} 张桌子，两个 CPU 核。",
     }[language]
     heads = {
@@ -70,12 +69,10 @@ def filled(text: str, language: str) -> str:
     for name, table in TABLES.items():
         result = json.loads((ROOT / "results" / f"{name}.json").read_text())
         source = f"`{result['command']}` (hopplus {result['version']})"
-        block = f"<!-- results:{name} -->\n{table(result, language)}\n\n{source}\n<!-- /results:{name} -->"
-        text, count = re.subn(
-            rf"<!-- results:{name} -->.*?<!-- /results:{name} -->", lambda _: block, text, flags=re.DOTALL
-        )
-        if count != 1:
-            raise ValueError(f"the README has {count} places for the table {name!r}; it needs one")
+        opening, closing = f"<!-- results:{name} -->", f"<!-- /results:{name} -->"
+        before, rest = text.split(opening)
+        _, after = rest.split(closing)
+        text = f"{before}{opening}\n{table(result, language)}\n\n{source}\n{closing}{after}"
     return text
 
 

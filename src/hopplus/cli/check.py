@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from hopplus import __version__
 from hopplus.cli.games import GameName, load_game
 from hopplus.evaluation import fairness
 from hopplus.evaluation.fairness import Fairness
@@ -52,7 +53,14 @@ def check(
     faults = [f"{finding.name}: {finding.fault}" for finding in findings if finding.fault]
     faults += [f"fairness: {fair.fault}"] if fair and fair.fault else []
     if json_line:
-        print(json.dumps({"game": game, "seed": seed, "faults": faults, "fairness": asdict(fair) if fair else None}))
+        command = f"hopplus check {game} --episodes {episodes} --seed {seed} --json"
+        result = {
+            "command": command,
+            "version": __version__,
+            "faults": faults,
+            "fairness": asdict(fair) if fair else None,
+        }
+        print(json.dumps(result))
     else:
         _print_tables(game, findings, fair, Console())
     return 1 if faults else 0

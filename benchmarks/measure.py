@@ -1,0 +1,147 @@
+"""What the benchmarks share: programs that are timed in turns, a table on the screen, one JSON line at the end."""
+
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import metadata
+from statistics import median
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+PROGRESS = Console(stderr=True)
+BLOCK_BYTES = 120e6
+MAX_BLOCK_STEPS = 128
+
+Block = Callable[[Any, Any, int], tuple[Any, Any]]
+"""(state, key, number of steps) -> (state, what was recorded of each step, stacked along time)."""
+
+
+@dataclass
+class Program:
+    """Something that can be run again and again, and how much one run does."""
+
+    name: str
+    run: Callable[[], Any]
+    """Returns once the work is done."""
+    steps_per_run: int
+    """Environment steps: one step of all seats of one environment is one."""
+    agents: int = 1
+    runs_per_round: int = 1
+    rates: list[float] = field(default_factory=list)
+
+    @property
+    def steps_per_second(self) -> float:
+        return median(self.rates)
+
+    @property
+    def agent_steps_per_second(self) -> float:
+        return self.agents * self.steps_per_second
+
+
+def block_program(name: str, play: Block, state: Any, *, num_envs: int, agents: int) -> Program:
+    """Compile `play` for a block of steps, and hand it its own last results back, run after run.
+
+    Everything that a block records comes back stacked along time, as a learner would want it, so no part of it can be
+    optimised away. The block is as long as 120 MB of records allow. The stack of the run before is given back
+    (donated) as the memory for the next one: else the time to get fresh pages from the system would be measured.
+    """
+    one_step = jax.eval_shape(partial(play, num_steps=1), state, jax.random.key(0))[1]
+    bytes_per_step = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(one_step))
+    num_steps = int(min(MAX_BLOCK_STEPS, max(1, BLOCK_BYTES // bytes_per_step)))
+    recorded = jax.eval_shape(partial(play, num_steps=num_steps), state, jax.random.key(0))[1]
+
+    @partial(jax.jit, donate_argnums=(0, 1), keep_unused=True)
+    def block(state: Any, recorded_before: Any, key: jax.Array) -> tuple[Any, Any, jax.Array]:
+        del recorded_before
+        key, block_key = jax.random.split(key)
+        state, recorded = play(state, block_key, num_steps)
+        return state, recorded, key
+
+    carry = (state, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), recorded), jax.random.key(1))
+
+    def run() -> Any:
+        nonlocal carry
+        carry = jax.block_until_ready(block(*carry))
+        return carry[1]
+
+    return Program(name, run, num_envs * num_steps, agents)
+
+
+def measure(programs: Sequence[Program], *, rounds: int, seconds: float) -> None:
+    """Fill in the rates: in every round each program has its turn of about so many seconds."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=PROGRESS, transient=True) as progress:
+        task = progress.add_task("", total=len(programs) * (rounds + 1))
+        for program in programs:
+            progress.update(task, description=f"compiling {program.name}")
+            program.run()
+            started = time.perf_counter()
+            program.run()
+            program.runs_per_round = max(1, round(seconds / (time.perf_counter() - started)))
+            progress.advance(task)
+        for _ in range(rounds):
+            for program in programs:
+                progress.update(task, description=f"measuring {program.name}")
+                started = time.perf_counter()
+                for _ in range(program.runs_per_round):
+                    program.run()
+                elapsed = time.perf_counter() - started
+                program.rates.append(program.runs_per_round * program.steps_per_run / elapsed)
+                progress.advance(task)
+
+
+def state_bytes(state: Any) -> int:
+    """The memory that the arrays of a pytree take."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(jax.eval_shape(lambda: state)))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table on stdout; the first column is text, the others are figures."""
+    table = Table(title=title, title_justify="left")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def short(figure: float | None) -> str:
+    """Three digits, as in 1.73 M."""
+    if figure is None:
+        return "-"
+    for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if figure >= unit:
+            return f"{figure / unit:.3g}{name}"
+    return f"{figure:.3g}"
+
+
+def print_json(figures: dict[str, Any], packages: Sequence[str]) -> None:
+    """The last line on stdout: the figures, and what they were measured with."""
+    print(json.dumps({**figures, "machine": machine(), "versions": versions(packages)}))
+    sys.stdout.flush()
+
+
+def machine() -> dict[str, Any]:
+    return {"cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0], "device": jax.devices()[0].platform}
+
+
+def versions(packages: Sequence[str]) -> dict[str, str | None]:
+    found = {"python": platform.python_version()}
+    return found | {package: version_of(package) for package in packages}
+
+
+def version_of(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
