@@ -20,7 +20,7 @@ NUM_WORDS = PLAYERS + PLAYERS + PREY
 """The random words that one table needs for one step: an action for each player, a cell for everything."""
 
 VIEW_BITS = np.array(
-    [[PLAYER_BITS[(viewer + seat) % PLAYERS] for seat in range(PLAYERS)] + [WALL_BIT, STAG_BIT, HARE_BIT] for viewer in range(PLAYERS)],
+    [[*(PLAYER_BITS[viewer:] + PLAYER_BITS[:viewer]), WALL_BIT, STAG_BIT, HARE_BIT] for viewer in range(PLAYERS)],
     np.uint8,
 )
 """[viewer, plane]: the bit of the packed board that the viewer sees in that plane."""
@@ -66,7 +66,8 @@ def play(state: State, key: Array, num_steps: int) -> tuple[State, Record]:
         actions = draw_actions(legal(state), words[:PLAYERS])
         after, rewards = step(state, actions)
         terminated = ~after.present | (after.time >= HORIZON)
-        return fresh_if_over(after, jnp.all(terminated, axis=0), words[PLAYERS:]), Record(seen, actions, rewards, terminated)
+        record = Record(seen, actions, rewards, terminated)
+        return fresh_if_over(after, jnp.all(terminated, axis=0), words[PLAYERS:]), record
 
     return jax.lax.scan(one_step, state, jax.random.split(key, num_steps))
 
@@ -162,5 +163,6 @@ def uniform_below(words: Array, bound: Array) -> Array:
 
 
 def random_words(key: Array, count: int, num_envs: int) -> Array:
-    """uint32 [count, batch]"""
-    return jax.random.bits(key, (count, num_envs), jnp.uint32)
+    """uint32 [count, batch]: two words from each hash, since the keys that a key is split into are 64 random bits each"""
+    pairs = jax.random.key_data(jax.random.split(key, (count + 1) // 2 * num_envs))
+    return pairs.T.reshape(-1, num_envs)[:count]

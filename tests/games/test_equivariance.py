@@ -28,12 +28,7 @@ GAMES = {
 ORDERS = jnp.asarray(list(permutations(range(4))), jnp.int32)
 TURNS = jnp.asarray([np.roll(np.arange(4), -shift) for shift in range(4)], jnp.int32)
 seeds = st.integers(0, 2**31 - 1)
-several = settings(
-    max_examples=NUM_EXAMPLES,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+several = settings(max_examples=NUM_EXAMPLES, deadline=None, derandomize=True)
 
 
 def crowded(game, key):

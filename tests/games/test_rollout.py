@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 
 from hopplus.games.board import Board
 from hopplus.games.coplayers import lineup
-from hopplus.games.rollout import advance, open_table, play_episode, rollout, sample_actions
+from hopplus.games.rollout import open_table, play_episode, random_levels, rollout, sample_actions
 from hopplus.games.stag_hunt import StagHunt
 
 GAME = StagHunt(grid=Board(4, 4), horizon=9)
@@ -93,16 +93,16 @@ def test_rollout_compiles_once():
 
 
 def test_the_same_key_plays_the_same_game():
-    step = jax.jit(lambda table, key: advance(GAME, HUNTERS, table, key=key))
-    table = open_table(GAME, HUNTERS, key=jax.random.key(1))
-    one, other = step(table, jax.random.key(5)), step(table, jax.random.key(5))
-    assert eqx.tree_equal(one, other)
+    run = jax.jit(lambda table, key: rollout(GAME, HUNTERS, table, 12, key=key))
+    table = jax.jit(lambda key: open_table(GAME, HUNTERS, key=key))(jax.random.key(1))
+    one, same, other = (run(table, jax.random.key(seed)) for seed in (5, 5, 6))
+    assert eqx.tree_equal(one, same) and not eqx.tree_equal(one, other)
 
 
 def test_drawn_actions_follow_their_probabilities():
     probabilities = jnp.array([[0.0, 0.5, 0.25, 0.0, 0.25, 0.0], [1 / 3, 0, 0, 1 / 3, 0, 1 / 3], [0, 0, 0, 1.0, 0, 0]])
-    keys = jax.random.split(jax.random.key(0), 30_000)
-    drawn = np.asarray(jax.jit(jax.vmap(lambda key: sample_actions(probabilities, key=key)))(keys))
+    levels = random_levels(30_000, 3, key=jax.random.key(0))
+    drawn = np.asarray(jax.jit(jax.vmap(lambda level: sample_actions(probabilities, levels=level)))(levels))
     for seat in range(3):
         counts = np.bincount(drawn[:, seat], minlength=6)
         possible = np.asarray(probabilities[seat]) > 0
@@ -112,3 +112,14 @@ def test_drawn_actions_follow_their_probabilities():
             assert chisquare(counts[possible], expected / expected.sum() * 30_000).pvalue > 1e-4
     both = np.corrcoef(drawn[:, 0], drawn[:, 1])[0, 1]
     assert abs(both) < 0.03, "each seat draws with a number of its own"
+
+
+def test_the_highest_level_never_draws_an_impossible_action():
+    random = np.random.RandomState(0)
+    probabilities = random.dirichlet(np.ones(7), 20_000) * (random.rand(20_000, 7) < 0.6)
+    probabilities = probabilities[probabilities.sum(axis=1) > 0]
+    probabilities = jnp.asarray(probabilities / probabilities.sum(axis=1, keepdims=True), jnp.float32)
+    for level in (0.0, 0.5, 1 - 2.0**-23):
+        drawn = sample_actions(probabilities, levels=jnp.full(len(probabilities), level, jnp.float32))
+        assert (np.take_along_axis(np.asarray(probabilities), np.asarray(drawn)[:, None], axis=1) > 0).all()
+    assert float(random_levels(1000, 4, key=jax.random.key(0)).max()) < 1.0

@@ -70,7 +70,8 @@ def _with_person(game: Game, players: Lineup, seat: int, seed: int) -> Iterator[
     def turn(state, memory, chosen, key):
         act_key, step_key = jax.random.split(key)
         probabilities, memory = players(game.observe(state), game.legal(state), memory)
-        actions = sample_actions(probabilities, key=act_key).at[seat].set(chosen)
+        levels = jax.random.uniform(act_key, (game.spec.num_agents,))
+        actions = sample_actions(probabilities, levels=levels).at[seat].set(chosen)
         after, rewards = game.step(state, actions, key=step_key)
         return after, memory, actions, rewards
 

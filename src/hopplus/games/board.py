@@ -53,31 +53,32 @@ class Board(eqx.Module):
     def has_walls(self) -> bool:
         return self.obstacle_pieces > 0 or self.arena_sides is not None
 
-    def draw_walls(self, min_free: int, *, key: Key[Array, ""]) -> Bool[Array, "height width"]:
-        """The walls of one episode; at least `min_free` cells stay free."""
+    def draw(
+        self, num_entities: int, *, key: Key[Array, ""]
+    ) -> tuple[Bool[Array, "height width"], Int32[Array, " {num_entities}"]]:
+        """The walls of one episode, and distinct free cells, every ordered choice of them equally likely."""
+        if not self.has_walls:
+            cells = draw_distinct(num_entities, jnp.int32(self.height * self.width), key=key)
+            return jnp.zeros((self.height, self.width), bool), cells
+        wall_key, cell_key = jax.random.split(key)
+        walls = self._draw_walls(num_entities, key=wall_key)
+        free_up_to_here = jnp.cumsum(~walls.reshape(-1), dtype=jnp.int32)
+        ranks = draw_distinct(num_entities, free_up_to_here[-1], key=cell_key)
+        return walls, jnp.sum(free_up_to_here <= ranks[:, None], axis=-1, dtype=jnp.int32)
+
+    def _draw_walls(self, min_free: int, *, key: Key[Array, ""]) -> Bool[Array, "height width"]:
+        """At least `min_free` cells stay free."""
         if self.obstacle_pieces > 0:
             layouts = draw_layouts(self.height, self.width, self.obstacle_pieces, self.arena_sides, min_free)
             return jnp.asarray(layouts)[uniform_below(jax.random.bits(key, (), jnp.uint32), jnp.int32(len(layouts)))]
-        if self.arena_sides is not None:
-            return self._outside_of_arena(key=key)
-        return jnp.zeros((self.height, self.width), bool)
-
-    def draw_cells(
-        self, walls: Bool[Array, "height width"], count: int, *, key: Key[Array, ""]
-    ) -> Int32[Array, " {count}"]:
-        """Distinct free cells, every ordered choice equally likely."""
-        if not self.has_walls:
-            return draw_distinct(count, jnp.int32(self.height * self.width), key=key)
-        free_up_to_here = jnp.cumsum(~walls.reshape(-1), dtype=jnp.int32)
-        ranks = draw_distinct(count, free_up_to_here[-1], key=key)
-        return jnp.sum(free_up_to_here <= ranks[:, None], axis=-1, dtype=jnp.int32)
+        return self._outside_of_arena(key=key)
 
     def moves(
         self, walls: Bool[Array, "height width"], positions: Int32[Array, " entities"]
     ) -> tuple[Int32[Array, "entities 4"], Bool[Array, "entities 4"]]:
         """Where each of the four moves leads, and whether that is a free cell of the board."""
-        rows = positions[:, None] // self.width + ROW_STEPS
-        columns = positions[:, None] % self.width + COLUMN_STEPS
+        rows = jax.lax.div(positions, jnp.int32(self.width))[:, None] + ROW_STEPS
+        columns = jax.lax.rem(positions, jnp.int32(self.width))[:, None] + COLUMN_STEPS
         free = (rows >= 0) & (rows < self.height) & (columns >= 0) & (columns < self.width)
         targets = jnp.where(free, rows * self.width + columns, 0)
         if self.has_walls:
@@ -88,8 +89,10 @@ class Board(eqx.Module):
         self, positions: Int32[Array, " entities"], actions: Int32[Array, " entities"]
     ) -> Int32[Array, " entities"]:
         """Where each entity stands after its action; only the four moves, which must be legal, change anything."""
-        taken = actions[:, None] == np.arange(len(MOVE_NAMES))
-        return positions + jnp.sum(jnp.where(taken, ROW_STEPS * self.width + COLUMN_STEPS, 0), axis=-1)
+        after = positions
+        for move, step in enumerate(ROW_STEPS * self.width + COLUMN_STEPS):
+            after = jnp.where(actions == move, positions + step, after)
+        return after
 
     def plane(
         self, positions: Int32[Array, " entities"], shown: Bool[Array, " entities"]
@@ -122,6 +125,11 @@ def uniform_below(words: UInt32[Array, "*shape"], bound: Int32[Array, "*#shape"]
     return (((words >> 16) * bound + low) >> 16).astype(jnp.int32)
 
 
+def random_words(count: int, *, key: Key[Array, ""]) -> UInt32[Array, " {count}"]:
+    """Uniform words, two for each hash where `jax.random.bits` gives one: a split key is itself uniform bits."""
+    return jax.random.key_data(jax.random.split(key, -(-count // 2))).reshape(-1)[:count]
+
+
 def draw_distinct(count: int, population: Int32[Array, ""], *, key: Key[Array, ""]) -> Int32[Array, " {count}"]:
     """Ordered distinct numbers below `population`: a Fisher-Yates shuffle that never writes down the deck.
 
@@ -129,7 +137,7 @@ def draw_distinct(count: int, population: Int32[Array, ""], *, key: Key[Array, "
     earlier step picked its place.
     """
     steps = jnp.arange(count, dtype=jnp.int32)
-    picks = steps + uniform_below(jax.random.bits(key, (count,), jnp.uint32), population - steps)
+    picks = steps + uniform_below(random_words(count, key=key), population - steps)
     cards = picks
     for step in reversed(range(count - 1)):
         cards = jnp.where((steps > step) & (cards == picks[step]), step, cards)

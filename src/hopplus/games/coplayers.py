@@ -43,7 +43,7 @@ class Random(Policy):
         return ()
 
     def __call__(self, observation, legal, memory):
-        return legal / jnp.sum(legal, dtype=jnp.float32), memory
+        return legal / jnp.sum(legal, dtype=jnp.int32), memory
 
 
 class Noisy(Policy):
@@ -57,7 +57,7 @@ class Noisy(Policy):
 
     def __call__(self, observation, legal, memory):
         intended, memory = self.policy(observation, legal, memory)
-        at_random = legal / jnp.sum(legal, dtype=jnp.float32)
+        at_random = legal / jnp.sum(legal, dtype=jnp.int32)
         return (1 - self.epsilon) * intended + self.epsilon * at_random, memory
 
 
@@ -71,7 +71,7 @@ class Idler(Policy):
 
     def __call__(self, observation, legal, memory):
         allowed = legal & (np.arange(legal.shape[0]) != self.never)
-        return allowed / jnp.sum(allowed, dtype=jnp.float32), memory
+        return allowed / jnp.sum(allowed, dtype=jnp.int32), memory
 
 
 class Nearest(Policy):
@@ -152,6 +152,10 @@ class Lineup(eqx.Module):
         self, observations: Observation, legal: Bool[Array, "agents actions"], memory: Memory
     ) -> tuple[Float32[Array, "agents actions"], Memory]:
         groups = self._groups()
+        if len(groups) == 1:  # no seats to sort: a gather less on the way of every observation
+            ((policy, _),), (remembered,) = groups, memory
+            distribution, remembered = jax.vmap(policy)(observations, legal, remembered)
+            return distribution, (remembered,)
         probabilities, memories = [], []
         for (policy, seats), remembered in zip(groups, memory, strict=True):
             seen = jax.tree.map(lambda leaf, seats=seats: leaf[seats], observations)

@@ -160,13 +160,11 @@ def _rotate_planes(
     source[:, : spec.num_walkers] = ego_order(spec.num_agents)[:, : spec.num_walkers]
     word_of, bit_of = source // 8, source % 8
 
-    padded = jnp.pad(board, ((0, 0), (0, 0), (0, 8 * num_words - num_planes)))
-    bits = padded.reshape(spec.height, spec.width, num_words, 8) << jnp.arange(8, dtype=jnp.uint8)
-    words = jnp.sum(bits, axis=-1, dtype=jnp.uint8)
-    seen = jnp.where(present[:, None, None, None], words, jnp.uint8(0))
-
+    bits = board << (np.arange(num_planes, dtype=np.uint8) % 8)
     views = jnp.zeros((spec.num_agents, spec.height, spec.width, num_planes), bool)
     for word in range(num_words):
+        packed = jnp.sum(bits[..., 8 * word : 8 * word + 8], axis=-1, dtype=jnp.uint8)
+        seen = jnp.where(present[:, None, None], packed, jnp.uint8(0))
         mask = np.where(word_of == word, 1 << bit_of, 0).astype(np.uint8)
-        views |= (seen[..., word, None] & mask[:, None, None, :]) != 0
+        views |= (seen[..., None] & mask[:, None, None, :]) != 0
     return views.astype(jnp.uint8)

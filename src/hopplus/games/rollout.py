@@ -9,8 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
+from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree, UInt32
 
+from hopplus.games.board import random_words
 from hopplus.games.coplayers import Memory
 from hopplus.games.game import Game, Observation
 
@@ -62,18 +63,27 @@ class Episode(eqx.Module):
         return jnp.sum(self.rewards, axis=-2)
 
 
-def sample_actions(probabilities: Float32[Array, "agents actions"], *, key: Key[Array, ""]) -> Int32[Array, " agents"]:
-    """Draw one action for each seat, each with a random number of its own.
+def sample_actions(
+    probabilities: Float32[Array, "agents actions"], *, levels: Float32[Array, " agents"]
+) -> Int32[Array, " agents"]:
+    """Draw one action for each seat with its own random number from [0, 1).
 
     The first action whose cumulative probability is above the number, where Gumbel noise would need one per action. The
     sum runs in order, so an action of probability 0 adds nothing and is never the first.
     """
-    levels = jax.random.uniform(key, (probabilities.shape[0], 1))
     sums = [probabilities[:, 0]]
     for action in range(1, probabilities.shape[1]):
         sums.append(sums[-1] + probabilities[:, action])
-    up_to_here = jnp.stack(sums, axis=-1)
-    return jnp.argmax(up_to_here > levels * up_to_here[:, -1:], axis=-1).astype(jnp.int32)
+    passed = jnp.stack(sums[:-1], axis=-1) <= (levels * sums[-1])[:, None]
+    return jnp.sum(passed, axis=-1, dtype=jnp.int32)
+
+
+def random_levels(
+    num_steps: int, num_agents: int, *, key: Key[Array, ""]
+) -> Float32[Array, "{num_steps} {num_agents}"]:
+    """Numbers from [0, 1) to draw actions with, 23 bits each, so that none is rounded to 1."""
+    words = random_words(num_steps * num_agents, key=key)
+    return ((words >> 9).astype(jnp.float32) * 2.0**-23).reshape(num_steps, num_agents)
 
 
 def open_table(game: Game, policy: JointPolicy, *, key: Key[Array, ""]) -> Table:
@@ -81,17 +91,24 @@ def open_table(game: Game, policy: JointPolicy, *, key: Key[Array, ""]) -> Table
     return Table(game.reset(key=key), policy.start(), jnp.bool_(True))
 
 
-def advance(game: Game, policy: JointPolicy, table: Table, *, key: Key[Array, ""]) -> tuple[Table, Step]:
+def advance(
+    game: Game,
+    policy: JointPolicy,
+    table: Table,
+    *,
+    levels: Float32[Array, " agents"],
+    step_key: Key[Array, ""],
+    reset_key: Key[Array, ""],
+) -> tuple[Table, Step]:
     """One step of all seats; where that ends the episode, the table is given a fresh one.
 
     The views are built first, from the state that the loop carries: built last, from a state that is only being
     computed, XLA would compute that anew for every cell of the board.
     """
-    act_key, step_key, reset_key = jax.random.split(key, 3)
     observation = game.observe(table.state)
     legal = game.legal(table.state)
     probabilities, memory = policy(observation, legal, table.memory)
-    actions = sample_actions(probabilities, key=act_key)
+    actions = sample_actions(probabilities, levels=levels)
     state, rewards = game.step(table.state, actions, key=step_key)
     terminated = game.terminated(state)
     over = jnp.all(terminated)
@@ -111,31 +128,41 @@ def rollout(
     record: Callable[[Step], Any] = lambda step: step,
 ) -> tuple[Table, Any]:
     """Many steps; `record` says what of each step is kept, stacked along time. What is not kept costs nothing."""
+    act_key, step_key, reset_key = jax.random.split(key, 3)
 
-    def one_step(table: Table, step: Int32[Array, ""]) -> tuple[Table, Any]:
-        table, played = advance(game, policy, table, key=jax.random.fold_in(key, step))
+    def one_step(table: Table, chance: tuple[Array, Array, Array]) -> tuple[Table, Any]:
+        levels, for_step, for_reset = chance
+        keys = {"step_key": jax.random.wrap_key_data(for_step), "reset_key": jax.random.wrap_key_data(for_reset)}
+        table, played = advance(game, policy, table, levels=levels, **keys)
         return table, record(played)
 
-    return jax.lax.scan(one_step, table, jnp.arange(num_steps, dtype=jnp.int32))
+    levels = random_levels(num_steps, game.spec.num_agents, key=act_key)
+    return jax.lax.scan(one_step, table, (levels, _key_data(step_key, num_steps), _key_data(reset_key, num_steps)))
 
 
 def play_episode(game: Game, policy: JointPolicy, *, key: Key[Array, ""]) -> Episode:
     """One episode from its first state to its end."""
-    reset_key, play_key = jax.random.split(key)
-    first = game.reset(key=reset_key)
+    first_key, act_key, step_key = jax.random.split(key, 3)
+    horizon = game.spec.horizon
+    first = game.reset(key=first_key)
 
     def one_step(carry, step):
         state, memory = carry
-        act_key, step_key = jax.random.split(jax.random.fold_in(play_key, step))
+        levels, for_step = step
         probabilities, memory = policy(game.observe(state), game.legal(state), memory)
-        actions = sample_actions(probabilities, key=act_key)
-        state, rewards = game.step(state, actions, key=step_key)
+        actions = sample_actions(probabilities, levels=levels)
+        state, rewards = game.step(state, actions, key=jax.random.wrap_key_data(for_step))
         return (state, memory), (state, actions, rewards, jnp.all(game.terminated(state)))
 
-    steps = jnp.arange(game.spec.horizon, dtype=jnp.int32)
+    steps = (random_levels(horizon, game.spec.num_agents, key=act_key), _key_data(step_key, horizon))
     _, (states, actions, rewards, over) = jax.lax.scan(one_step, (first, policy.start()), steps)
     states = jax.tree.map(lambda one, rest: jnp.concatenate([one[None], rest]), first, states)
     return Episode(states, actions, rewards, jnp.argmax(over).astype(jnp.int32) + 1)
+
+
+def _key_data(key: Key[Array, ""], num_steps: int) -> UInt32[Array, "{num_steps} words"]:
+    """A key for each step, as plain numbers: JAX's reuse checker takes a mapped loop over keys for their reuse."""
+    return jax.random.key_data(jax.random.split(key, num_steps))
 
 
 def _where(condition: Bool[Array, ""], new: PyTree[Array], old: PyTree[Array]) -> PyTree[Array]:

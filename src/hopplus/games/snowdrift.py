@@ -7,7 +7,6 @@ leaves, so the episode ends for all at once: when no drift is left, or at the ho
 from dataclasses import replace
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
@@ -66,10 +65,7 @@ class Snowdrift(Game[SnowdriftState]):
         )
 
     def reset(self, *, key: Key[Array, ""]) -> SnowdriftState:
-        wall_key, spawn_key = jax.random.split(key)
-        num_entities = self.num_players + self.num_drifts
-        walls = self.grid.draw_walls(num_entities, key=wall_key)
-        cells = self.grid.draw_cells(walls, num_entities, key=spawn_key)
+        walls, cells = self.grid.draw(self.num_players + self.num_drifts, key=key)
         return SnowdriftState(
             position=cells[: self.num_players],
             last_actions=jnp.full(self.num_players, NO_ACTION, jnp.int32),

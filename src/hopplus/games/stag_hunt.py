@@ -91,10 +91,7 @@ class StagHunt(Game[StagHuntState]):
         )
 
     def reset(self, *, key: Key[Array, ""]) -> StagHuntState:
-        wall_key, spawn_key = jax.random.split(key)
-        num_entities = self.num_players + self.num_prey
-        walls = self.grid.draw_walls(num_entities, key=wall_key)
-        cells = self.grid.draw_cells(walls, num_entities, key=spawn_key)
+        walls, cells = self.grid.draw(self.num_players + self.num_prey, key=key)
         return StagHuntState(
             position=cells[: self.num_players],
             present=jnp.ones(self.num_players, bool),
@@ -114,8 +111,9 @@ class StagHunt(Game[StagHuntState]):
         hunters = jnp.sum(hunts, axis=0)
         caught = hunters >= self._per_prey(HUNTERS_NEEDED["stag"], HUNTERS_NEEDED["hare"])
         catches = hunts & caught
-        share = self._per_prey(np.float32(self.stag_reward), np.float32(self.hare_reward)) / jnp.maximum(hunters, 1)
-        rewards = jnp.sum(jnp.where(catches, share, 0.0), axis=-1)
+        sharers = jnp.sum(jnp.where(catches, hunters, 0), axis=-1)
+        worth = jnp.where(jnp.any(catches[:, : self.num_stags], axis=-1), self.stag_reward, self.hare_reward)
+        rewards = jnp.where(sharers > 0, worth / jnp.maximum(sharers, 1), 0.0)
 
         time = state.time + 1
         ends_at = state.ends_at
@@ -136,8 +134,7 @@ class StagHunt(Game[StagHuntState]):
 
     def board(self, state: StagHuntState) -> UInt8[Array, "height width planes"]:
         players = self.grid.planes(state.position, state.present)
-        stags = self.grid.plane(state.prey_position[: self.num_stags], state.prey_alive[: self.num_stags])
-        hares = self.grid.plane(state.prey_position[self.num_stags :], state.prey_alive[self.num_stags :])
+        stags, hares = self._by_kind(self.grid.planes(state.prey_position, state.prey_alive))
         shared = jnp.stack([state.walls, stags, hares], axis=-1)
         return jnp.concatenate([players, shared], axis=-1).astype(jnp.uint8)
 
@@ -146,12 +143,10 @@ class StagHunt(Game[StagHuntState]):
 
     def legal(self, state: StagHuntState) -> Bool[Array, "agents actions"]:
         _, free = self.grid.moves(state.walls, state.position)
-        on_prey = (state.position[:, None] == state.prey_position) & state.prey_alive
-        on_stag = jnp.any(on_prey[:, : self.num_stags], axis=-1)
-        on_hare = jnp.any(on_prey[:, self.num_stags :], axis=-1)
-        playing = ~self.terminated(state)[:, None]
-        stay = jnp.ones((self.num_players, 1), bool)
-        return jnp.concatenate([free & playing, stay, jnp.stack([on_stag, on_hare], axis=-1) & playing], axis=-1)
+        on_stag, on_hare = self._by_kind(self._on_prey(state))
+        playing = ~self.terminated(state)
+        moves = [free[:, move] & playing for move in range(len(MOVE_NAMES))]
+        return jnp.stack([*moves, jnp.ones_like(playing), on_stag & playing, on_hare & playing], axis=-1)
 
     def terminated(self, state: StagHuntState) -> Bool[Array, " agents"]:
         return ~state.present | (state.time >= state.ends_at)
@@ -190,8 +185,15 @@ class StagHunt(Game[StagHuntState]):
 
     def _hunts(self, state: StagHuntState, actions: Int32[Array, " agents"]) -> Bool[Array, "agents prey"]:
         hunted = self._per_prey(HUNT_STAG, HUNT_HARE)
-        on_cell = (state.position[:, None] == state.prey_position) & state.prey_alive
-        return on_cell & (actions[:, None] == hunted) & state.present[:, None]
+        return self._on_prey(state) & (actions[:, None] == hunted) & state.present[:, None]
 
-    def _per_prey(self, stag: int | np.float32, hare: int | np.float32) -> np.ndarray:
+    def _on_prey(self, state: StagHuntState) -> Bool[Array, "agents prey"]:
+        return (state.position[:, None] == state.prey_position) & state.prey_alive
+
+    def _by_kind(self, prey: Bool[Array, "*shape prey"]) -> tuple[Bool[Array, "*shape"], Bool[Array, "*shape"]]:
+        """Whether any stag, and whether any hare: two bits of one pass over the prey."""
+        kinds = jnp.bitwise_or.reduce(jnp.where(prey, self._per_prey(np.uint8(1), np.uint8(2)), np.uint8(0)), axis=-1)
+        return (kinds & 1) > 0, (kinds & 2) > 0
+
+    def _per_prey(self, stag: int | np.uint8, hare: int | np.uint8) -> np.ndarray:
         return np.array([stag] * self.num_stags + [hare] * self.num_hares)

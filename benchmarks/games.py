@@ -1,0 +1,275 @@
+"""How fast the games are: env steps/s of the 8x8 stag hunt with four seats, against bare code and other libraries.
+
+    pip install -r benchmarks/requirements.txt
+    python benchmarks/games.py            all of it, about four minutes on two cores
+    python benchmarks/games.py --quick    the four ratios in 40 s
+    python benchmarks/games.py --scaling  only how the cost grows with the seats
+
+In every program all seats act at random among their legal actions, every seat's view is built in every step, episodes that
+end are followed by fresh ones, and views, actions, rewards and ends of all steps are recorded.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import bare_stag_hunt as bare
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from measure import PROGRESS, Program, block_program, measure, print_json, print_table, short, state_bytes
+from peers import INSTALL, jaxmarl_game, jumanji_foraging
+
+from hopplus.games.board import Board
+from hopplus.games.coplayers import lineup
+from hopplus.games.game import Game
+from hopplus.games.presets import make
+from hopplus.games.rollout import Step, Table, open_table, rollout
+from hopplus.games.stag_hunt import StagHunt, StagHuntState
+
+PACKAGES = ("hopplus", "jax", "jaxlib", "jumanji", "jaxmarl", "pettingzoo")
+NEEDED = {"bare": 0.9, "jumanji": 5.0, "jaxmarl": 1.5, "pettingzoo": 100.0}
+LARGEST = 4096
+SCALING_SEATS = (2, 4, 8, 16, 32, 64)
+SCALING_VIEW_BYTES = 16e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="the four ratios, with shorter turns")
+    parser.add_argument("--scaling", action="store_true", help="only the cost by number of seats")
+    options = parser.parse_args()
+    figures: dict[str, Any] = {"quick": options.quick}
+    if not options.scaling:
+        check_bare_step()
+        figures |= compare(sizes=(64, LARGEST) if options.quick else (64, 512, LARGEST), quick=options.quick)
+    if not options.quick:
+        figures["scaling"] = scale()
+    print_json(figures, PACKAGES)
+
+
+def product(num_envs: int, game: Game | None = None) -> Program:
+    """The public rollout, many tables at once."""
+    game = game or make("stag-hunt-8x8")
+    players = lineup(",".join(["random"] * game.spec.num_agents), game)
+    tables = jax.jit(jax.vmap(lambda key: open_table(game, players, key=key)))(table_keys(0, num_envs))
+    tables = replace(tables, state=replace(tables.state, time=spread_times(num_envs)))
+
+    def recorded(step: Step) -> tuple[Array, ...]:
+        return step.observation.planes, step.actions, step.rewards, step.terminated_after
+
+    def play(tables: Table, key: Array, num_steps: int) -> tuple[Table, Any]:
+        def one_table(table: Table, key: Array) -> tuple[Table, Any]:
+            return rollout(game, players, table, num_steps, key=key, record=recorded)
+
+        return jax.vmap(one_table, out_axes=(0, 1))(tables, jax.random.split(key, num_envs))
+
+    return block_program("hopplus", play, tables, num_envs=num_envs, agents=game.spec.num_agents)
+
+
+def bare_scan(num_envs: int) -> Program:
+    """The same physics by hand."""
+    state = jax.jit(bare.reset, static_argnums=1)(jax.random.key(0), num_envs)
+    state = state._replace(time=spread_times(num_envs))
+    return block_program("bare scan", bare.play, state, num_envs=num_envs, agents=bare.PLAYERS)
+
+
+def pettingzoo_bridge(_: int) -> Program:
+    """One table, stepped from Python."""
+    from hopplus.games.bridges.pettingzoo import parallel_env
+
+    env = parallel_env(make("stag-hunt-8x8"))
+    generator = np.random.default_rng(0)
+    observations, _ = env.reset(seed=0)
+    num_steps = 100
+
+    def run() -> None:
+        nonlocal observations
+        for _ in range(num_steps):
+            actions = {
+                agent: generator.choice(np.flatnonzero(seen["action_mask"])) for agent, seen in observations.items()
+            }
+            observations, *_ = env.step(actions)
+            if not env.agents:
+                observations, _ = env.reset()
+
+    return Program("PettingZoo bridge", run, num_steps, env.game_spec.num_agents)
+
+
+def table_keys(seed: int, num_envs: int) -> Array:
+    return jax.random.split(jax.random.key(seed), num_envs)
+
+
+def spread_times(num_envs: int) -> Array:
+    """So that episodes do not all end in the same step: as in a training that has run for a while."""
+    return jnp.arange(num_envs, dtype=jnp.int32) % bare.HORIZON
+
+
+def compare(sizes: tuple[int, ...], *, quick: bool) -> dict[str, Any]:
+    """The table of programs by number of environments, and the ratios at the largest."""
+    programs, missing = make_programs(sizes, quick=quick)
+    measure([program for row in programs.values() for program in row.values()], rounds=5, seconds=0.1 if quick else 0.5)
+    check_bare_rewards(programs["hopplus"][LARGEST], programs["bare scan"][LARGEST])
+    rows = []
+    for name, row in programs.items():
+        rates = [row[size].steps_per_second if size in row else None for size in sizes]
+        rows.append([name, str(next(iter(row.values())).agents), *map(short, rates)])
+    print_table("env steps/s by number of environments, median of 5", ["program", "agents", *map(str, sizes)], rows)
+    for name, error in missing.items():
+        PROGRESS.print(f"{name} was left out ({error}); to install it: {INSTALL}")
+    ratios = ratios_of(programs)
+    print_table(
+        f"hopplus at {LARGEST} environments, times as fast as",
+        ["program", "measured", "needed"],
+        [[name, short(ratios[f"product_over_{name}"]), f">= {needed:g}"] for name, needed in NEEDED.items()],
+    )
+    raw = {name: {size: program.steps_per_second for size, program in row.items()} for name, row in programs.items()}
+    return {**ratios, "env_steps_per_second": raw, "missing": missing}
+
+
+def make_programs(sizes: tuple[int, ...], *, quick: bool) -> tuple[dict[str, dict[int, Program]], dict[str, str]]:
+    """By row of the table and number of environments; and the rows that cannot be run, with the reason."""
+    makers: dict[str, tuple[Callable[[int], Program], tuple[int, ...]]] = {
+        "hopplus": (product, sizes),
+        "bare scan": (bare_scan, sizes),
+        "Jumanji foraging, grid": (lambda size: jumanji_foraging(size, grid_observation=True), sizes),
+        "JaxMARL coin_game": (lambda size: jaxmarl_game(size, game="coin_game"), sizes),
+        "PettingZoo bridge": (pettingzoo_bridge, (1,)),
+    }
+    if not quick:
+        makers["Jumanji foraging, vector"] = (lambda size: jumanji_foraging(size, grid_observation=False), sizes)
+        makers["JaxMARL storm_2p"] = (lambda size: jaxmarl_game(size, game="storm_2p"), sizes)
+    programs, missing = {}, {}
+    for name, (make_program, row_sizes) in makers.items():
+        PROGRESS.print(f"setting up {name}")
+        try:
+            programs[name] = {size: make_program(size) for size in row_sizes}
+        except ImportError as error:
+            missing[name] = str(error)
+    return programs, missing
+
+
+def ratios_of(programs: dict[str, dict[int, Program]]) -> dict[str, float | None]:
+    """Env steps/s over env steps/s; against JaxMARL, whose games have two agents, agent steps/s over its fastest game's."""
+    ours = programs["hopplus"][LARGEST]
+
+    def over(name: str, size: int = LARGEST) -> float | None:
+        return ours.steps_per_second / programs[name][size].steps_per_second if name in programs else None
+
+    jaxmarl_rates = [
+        row[LARGEST].agent_steps_per_second for name, row in programs.items() if name.startswith("JaxMARL")
+    ]
+    return {
+        "product_over_bare": over("bare scan"),
+        "product_over_jumanji": over("Jumanji foraging, grid"),
+        "product_over_jaxmarl": ours.agent_steps_per_second / max(jaxmarl_rates) if jaxmarl_rates else None,
+        "product_over_pettingzoo": over("PettingZoo bridge", 1),
+    }
+
+
+def scale() -> list[dict[str, float]]:
+    """How the cost grows with the seats on a 16x16 board, with as many hares as players and a quarter as many stags."""
+    games = [
+        StagHunt(grid=Board(16, 16), num_players=seats, num_hares=seats, num_stags=max(1, seats // 4))
+        for seats in SCALING_SEATS
+    ]
+    programs, figures = [], []
+    for game in games:
+        state = jax.eval_shape(lambda game=game: game.reset(key=jax.random.key(0)))
+        view_bytes = state_bytes(jax.eval_shape(game.observe, state).planes)
+        num_envs = int(min(LARGEST, max(8, SCALING_VIEW_BYTES // view_bytes)))
+        PROGRESS.print(f"setting up {game.num_players} seats")
+        programs.append(replace(product(num_envs, game), name=f"{game.num_players} seats"))
+        figures.append(
+            {"seats": game.num_players, "num_envs": num_envs, "state": state_bytes(state), "view": view_bytes}
+        )
+    measure(programs, rounds=5, seconds=0.3)
+    for program, figure in zip(programs, figures, strict=True):
+        figure["env_steps_per_second"] = program.steps_per_second
+        figure["agent_steps_per_second"] = program.agent_steps_per_second
+        figure["view_bytes_per_second"] = program.steps_per_second * figure["view"]
+    columns = [
+        "seats",
+        "tables",
+        "env steps/s",
+        "agent steps/s",
+        "view bytes/s",
+        "bytes of a state",
+        "bytes of its views",
+    ]
+    keys = list(figures[0])
+    order = [keys[0], keys[1], *keys[4:], keys[2], keys[3]]
+    print_table(
+        "a 16x16 stag hunt by number of seats", columns, [[short(row[key]) for key in order] for row in figures]
+    )
+    return figures
+
+
+def check_bare_step(num_envs: int = LARGEST) -> None:
+    """From the same states with the same actions, the bare step must give what the product gives, bit for bit."""
+    game = make("stag-hunt-8x8")
+    state = crowded_states(num_envs)
+    words = bare.random_words(jax.random.key(0), bare.PLAYERS, num_envs)
+    actions = bare.draw_actions(bare.legal(state), words)
+    after, rewards = bare.step(state, actions)
+    ours = as_product_state(state)
+    our_after, our_rewards = jax.vmap(game.step)(ours, actions.T, key=table_keys(0, num_envs))
+    pairs = {
+        "views": (bare.views(state), jax.vmap(game.observe)(ours).planes),
+        "legal actions": (jnp.stack(bare.legal(state), axis=-1).swapaxes(0, 1), jax.vmap(game.legal)(ours)),
+        "rewards": (rewards.T, our_rewards),
+        "next states": (as_product_state(after), our_after),
+    }
+    for name, (by_hand, by_product) in pairs.items():
+        if not jax.tree.all(jax.tree.map(lambda one, other: bool(jnp.array_equal(one, other)), by_hand, by_product)):
+            raise SystemExit(f"the bare loop plays another game: its {name} differ from the product's")
+
+
+def crowded_states(num_envs: int) -> bare.State:
+    """Random states in which every other player stands on prey, so that much is hunted and caught."""
+    generator = np.random.default_rng(0)
+    cells = generator.permuted(np.tile(np.arange(bare.CELLS), (num_envs, 1)), axis=1)[:, : bare.PREY].T
+    choice = generator.integers(bare.PREY, size=(bare.PLAYERS, num_envs))
+    on_prey = np.take_along_axis(cells, choice, axis=0)
+    anywhere = generator.integers(bare.CELLS, size=on_prey.shape)
+    state = bare.State(
+        position=np.where(generator.random(on_prey.shape) < 0.5, on_prey, anywhere).astype(np.int32),
+        present=generator.random(on_prey.shape) < 0.8,
+        last_actions=generator.integers(-1, 7, size=on_prey.shape).astype(np.int32),
+        prey_position=cells.astype(np.int32),
+        prey_alive=generator.random(cells.shape) < 0.8,
+        walls=np.zeros((num_envs, bare.CELLS), bool),
+        time=np.asarray(spread_times(num_envs)),
+    )
+    return jax.tree.map(jnp.asarray, state)
+
+
+def as_product_state(state: bare.State) -> StagHuntState:
+    return StagHuntState(
+        position=state.position.T,
+        present=state.present.T,
+        last_actions=state.last_actions.T,
+        prey_position=state.prey_position.T,
+        prey_alive=state.prey_alive.T,
+        walls=state.walls.reshape(-1, bare.SIDE, bare.SIDE),
+        time=state.time,
+        ends_at=jnp.full_like(state.time, bare.HORIZON),
+    )
+
+
+def check_bare_rewards(ours: Program, by_hand: Program, num_runs: int = 10) -> None:
+    """Random play must earn as much by hand as in the product: means over tables, five standard errors apart at most."""
+    seats_axis = {ours.name: 2, by_hand.name: 1}
+    means, errors = [], []
+    for program in (ours, by_hand):
+        earned = sum(jnp.sum(program.run()[2], axis=(0, seats_axis[program.name])) for _ in range(num_runs))
+        means.append(float(jnp.mean(earned)))
+        errors.append(float(jnp.std(earned)) / np.sqrt(earned.size))
+    if abs(means[0] - means[1]) > 5 * np.hypot(*errors):
+        raise SystemExit(f"random play earns {means[0]:.4f} in the product, but {means[1]:.4f} in the bare loop")
+
+
+if __name__ == "__main__":
+    main()

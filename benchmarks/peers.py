@@ -1,0 +1,67 @@
+"""Other people's grid games, run as they come: random actions, their own auto-reset, observations recorded.
+
+They get what the product gets: the whole batch in one compiled loop, actions drawn for all environments at once from one
+key, and nothing computed that is not recorded.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from measure import Program, block_program
+
+INSTALL = "pip install -r benchmarks/requirements.txt"
+
+
+def jumanji_foraging(num_envs: int, *, grid_observation: bool) -> Program:
+    """LevelBasedForaging on 8x8 with four agents, its full field of view and its default two items of food."""
+    from jumanji.environments import LevelBasedForaging
+    from jumanji.environments.routing.lbf.generator import RandomGenerator
+    from jumanji.wrappers import VmapAutoResetWrapper
+
+    generator = RandomGenerator(grid_size=8, fov=8, num_agents=4, num_food=2)
+    env = VmapAutoResetWrapper(LevelBasedForaging(generator, grid_observation=grid_observation))
+
+    def play(state: Any, key: Array, num_steps: int) -> tuple[Any, Any]:
+        def one_step(carry: Any, key: Array) -> tuple[Any, Any]:
+            state, seen = carry
+            actions = draw_legal(seen.action_mask, key)
+            state, timestep = env.step(state, actions)
+            return (state, timestep.observation), (seen.agents_view, actions, timestep.reward, timestep.discount)
+
+        return jax.lax.scan(one_step, state, jax.random.split(key, num_steps))
+
+    state, timestep = jax.jit(env.reset)(jax.random.split(jax.random.key(0), num_envs))
+    kind = "grid" if grid_observation else "vector"
+    return block_program(f"Jumanji foraging, {kind}", play, (state, timestep.observation), num_envs=num_envs, agents=4)
+
+
+def jaxmarl_game(num_envs: int, *, game: str) -> Program:
+    """A grid game of two agents: `coin_game` or `storm_2p`."""
+    import jaxmarl
+
+    env = jaxmarl.make(game)
+    num_actions = env.action_space(env.agents[0]).n
+
+    def play(state: Any, key: Array, num_steps: int) -> tuple[Any, Any]:
+        def one_step(carry: Any, key: Array) -> tuple[Any, Any]:
+            state, seen = carry
+            act_key, step_key = jax.random.split(key)
+            drawn = jax.random.randint(act_key, (env.num_agents, num_envs), 0, num_actions)
+            actions = dict(zip(env.agents, drawn, strict=True)) if game == "coin_game" else tuple(drawn)
+            after, state, rewards, dones, _ = jax.vmap(env.step)(jax.random.split(step_key, num_envs), state, actions)
+            return (state, after), (seen, drawn, rewards, dones)
+
+        return jax.lax.scan(one_step, state, jax.random.split(key, num_steps))
+
+    seen, state = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), num_envs))
+    return block_program(f"JaxMARL {game}", play, (state, seen), num_envs=num_envs, agents=env.num_agents)
+
+
+def draw_legal(mask: Array, key: Array) -> Array:
+    """Uniform among the allowed actions of the last axis."""
+    up_to_here = jnp.cumsum(mask, axis=-1, dtype=jnp.int32)
+    choice = jax.random.uniform(key, mask.shape[:-1]) * up_to_here[..., -1]
+    return jnp.argmax(up_to_here > choice[..., None], axis=-1)
