@@ -1,7 +1,7 @@
 """The 8x8 stag hunt of four players as one hand-written loop over a batch: what `hopplus` is measured against.
 
-The same physics with the default rules and nothing else: no classes, no vmap, no options, one key per step for the whole
-batch. The batch is the last axis, so that arithmetic streams over it; only the views have it first, as a learner
+The same physics with the default rules and nothing else: no classes, no vmap, no options, one key per step for all
+tables. The batch is the last axis, so that arithmetic streams over it; only the views have it first, as a learner
 wants them. `games.py` checks that a step from the same state with the same actions gives the same as the product's.
 """
 
@@ -124,7 +124,7 @@ def fresh_if_over(state: State, over: Array, words: Array) -> State:
 
 
 def views(state: State) -> Array:
-    """The ego views of all players: the board is packed into a byte per cell, and each viewer picks its bits from it."""
+    """The ego views: the board is packed into a byte per cell, and each viewer picks its bits from it."""
     bits = np.array([*PLAYER_BITS, STAG_BIT] + [HARE_BIT] * (PREY - 1), np.uint8)
     players, prey = jnp.where(state.present, state.position, -1), jnp.where(state.prey_alive, state.prey_position, -1)
     shown = jnp.concatenate([players, prey]).T[:, None, :] == np.arange(CELLS)[:, None]
@@ -163,6 +163,6 @@ def uniform_below(words: Array, bound: Array) -> Array:
 
 
 def random_words(key: Array, count: int, num_envs: int) -> Array:
-    """uint32 [count, batch]: two words from each hash, since the keys that a key is split into are 64 random bits each"""
+    """uint32 [count, batch]: two words from each hash, since a key that another is split into is 64 random bits"""
     pairs = jax.random.key_data(jax.random.split(key, (count + 1) // 2 * num_envs))
     return pairs.T.reshape(-1, num_envs)[:count]

@@ -5,8 +5,8 @@
     python benchmarks/games.py --quick    the four ratios in 40 s
     python benchmarks/games.py --scaling  only how the cost grows with the seats
 
-In every program all seats act at random among their legal actions, every seat's view is built in every step, episodes that
-end are followed by fresh ones, and views, actions, rewards and ends of all steps are recorded.
+In every program all seats act at random among their legal actions, every seat's view is built in every step, episodes
+that end are followed by fresh ones, and views, actions, rewards and ends of all steps are recorded.
 """
 
 import argparse
@@ -14,20 +14,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import bare_stag_hunt as bare
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from measure import PROGRESS, Program, block_program, measure, print_json, print_table, short, state_bytes
-from peers import INSTALL, jaxmarl_game, jumanji_foraging
 
+import bare_stag_hunt as bare
 from hopplus.games.board import Board
 from hopplus.games.coplayers import lineup
 from hopplus.games.game import Game
 from hopplus.games.presets import make
 from hopplus.games.rollout import Step, Table, open_table, rollout
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
+from measure import PROGRESS, Program, block_program, measure, print_json, print_table, short, state_bytes
+from peers import INSTALL, jaxmarl_game, jumanji_foraging
 
 PACKAGES = ("hopplus", "jax", "jaxlib", "jumanji", "jaxmarl", "pettingzoo")
 NEEDED = {"bare": 0.9, "jumanji": 5.0, "jaxmarl": 1.5, "pettingzoo": 100.0}
@@ -125,8 +125,14 @@ def compare(sizes: tuple[int, ...], *, quick: bool) -> dict[str, Any]:
         ["program", "measured", "needed"],
         [[name, short(ratios[f"product_over_{name}"]), f">= {needed:g}"] for name, needed in NEEDED.items()],
     )
-    raw = {name: {size: program.steps_per_second for size, program in row.items()} for name, row in programs.items()}
-    return {**ratios, "env_steps_per_second": raw, "missing": missing}
+    raw = {
+        name: {
+            "agents": next(iter(row.values())).agents,
+            "env_steps_per_second": {size: program.steps_per_second for size, program in row.items()},
+        }
+        for name, row in programs.items()
+    }
+    return {**ratios, "programs": raw, "missing": missing}
 
 
 def make_programs(sizes: tuple[int, ...], *, quick: bool) -> tuple[dict[str, dict[int, Program]], dict[str, str]]:
@@ -152,7 +158,7 @@ def make_programs(sizes: tuple[int, ...], *, quick: bool) -> tuple[dict[str, dic
 
 
 def ratios_of(programs: dict[str, dict[int, Program]]) -> dict[str, float | None]:
-    """Env steps/s over env steps/s; against JaxMARL, whose games have two agents, agent steps/s over its fastest game's."""
+    """Env steps/s over env steps/s; against JaxMARL, whose games have two agents, agent steps/s of its fastest game."""
     ours = programs["hopplus"][LARGEST]
 
     def over(name: str, size: int = LARGEST) -> float | None:
@@ -190,20 +196,17 @@ def scale() -> list[dict[str, float]]:
         figure["env_steps_per_second"] = program.steps_per_second
         figure["agent_steps_per_second"] = program.agent_steps_per_second
         figure["view_bytes_per_second"] = program.steps_per_second * figure["view"]
-    columns = [
-        "seats",
-        "tables",
-        "env steps/s",
-        "agent steps/s",
-        "view bytes/s",
-        "bytes of a state",
-        "bytes of its views",
-    ]
-    keys = list(figures[0])
-    order = [keys[0], keys[1], *keys[4:], keys[2], keys[3]]
-    print_table(
-        "a 16x16 stag hunt by number of seats", columns, [[short(row[key]) for key in order] for row in figures]
-    )
+    columns = {
+        "seats": "seats",
+        "num_envs": "tables",
+        "env_steps_per_second": "env steps/s",
+        "agent_steps_per_second": "agent steps/s",
+        "view_bytes_per_second": "view bytes/s",
+        "state": "bytes of a state",
+        "view": "bytes of its views",
+    }
+    rows = [[short(figure[column]) for column in columns] for figure in figures]
+    print_table("a 16x16 stag hunt by number of seats", list(columns.values()), rows)
     return figures
 
 
@@ -260,7 +263,7 @@ def as_product_state(state: bare.State) -> StagHuntState:
 
 
 def check_bare_rewards(ours: Program, by_hand: Program, num_runs: int = 10) -> None:
-    """Random play must earn as much by hand as in the product: means over tables, five standard errors apart at most."""
+    """Random play must earn as much by hand as in the product: mean returns at most five standard errors apart."""
     seats_axis = {ours.name: 2, by_hand.name: 1}
     means, errors = [], []
     for program in (ours, by_hand):

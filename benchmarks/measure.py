@@ -127,7 +127,9 @@ def short(figure: float | None) -> str:
 
 def print_json(figures: dict[str, Any], packages: Sequence[str]) -> None:
     """The last line on stdout: the figures, and what they were measured with."""
-    print(json.dumps({**figures, "machine": machine(), "versions": versions(packages)}))
+    command = " ".join(["python", *sys.argv])
+    about = {"command": command, "version": version_of("hopplus"), "machine": machine(), "versions": versions(packages)}
+    print(json.dumps({**about, **figures}))
     sys.stdout.flush()
 
 

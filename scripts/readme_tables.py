@@ -34,25 +34,45 @@ def games(result: dict[str, Any], language: str) -> str:
         "zh": "有多快？8x8 猎鹿，4 个座位，随机合法动作，为每个座位构造视角，{envs:,} 张桌子，两个 CPU 核。",
     }[language]
     heads = {
-        "en": ("system", "env steps/s", "agent steps/s", "hopplus is"),
-        "zh": ("系统", "环境步/秒", "智能体步/秒", "hopplus 是它的"),
+        "en": ("program", "env steps/s", "agent steps/s", "hopplus is, in agent steps/s"),
+        "zh": ("程序", "环境步/秒", "智能体步/秒", "hopplus 是它的（按智能体步）"),
     }[language]
     times = {"en": "{:.2f} x", "zh": "{:.2f} 倍"}[language]
-    rows = []
-    for system in result["systems"]:
-        ratio = times.format(system["product_over"]) if system["product_over"] is not None else ""
-        rows.append(
-            (
-                system["name"],
-                f"{system['env_steps_per_second']:,.0f}",
-                f"{system['agent_steps_per_second']:,.0f}",
-                ratio,
-            )
-        )
-    return title.format(envs=result["envs"]) + "\n\n" + _table(heads, rows)
+    rates = {name: _largest(program) * program["agents"] for name, program in result["programs"].items()}
+    rows = [
+        (name, f"{_largest(program):,.0f}", f"{rates[name]:,.0f}", times.format(rates["hopplus"] / rates[name]))
+        for name, program in result["programs"].items()
+    ]
+    return title.format(envs=4096) + "\n\n" + _table(heads, rows)
 
 
-TABLES: dict[str, Callable[[dict[str, Any], str], str]] = {"fairness": fairness, "games": games}
+def _largest(program: dict[str, Any]) -> float:
+    """Env steps/s with the most tables that the program was run with."""
+    rates = program["env_steps_per_second"]
+    return rates[max(rates, key=int)]
+
+
+def scaling(result: dict[str, Any], language: str) -> str:
+    """What more seats cost."""
+    title = {
+        "en": "Cost grows as the work: 16x16 board, as many hares as players. A view is the planes of all seats.",
+        "zh": "代价与工作量同步增长：16x16 棋盘，兔子与玩家一样多。视角指所有座位的平面。",
+    }[language]
+    heads = {
+        "en": ("seats", "env steps/s", "agent steps/s", "view bytes/s", "bytes of a state", "bytes of its views"),
+        "zh": ("座位", "环境步/秒", "智能体步/秒", "视角字节/秒", "状态字节", "视角字节"),
+    }[language]
+    columns = ("seats", "env_steps_per_second", "agent_steps_per_second", "view_bytes_per_second", "state", "view")
+    rows = [tuple(f"{row[column]:,.0f}" for column in columns) for row in result["scaling"]]
+    return title + "\n\n" + _table(heads, rows)
+
+
+TABLES: dict[str, tuple[str, Callable[[dict[str, Any], str], str]]] = {
+    "fairness": ("fairness", fairness),
+    "games": ("games", games),
+    "scaling": ("games", scaling),
+}
+"""By the name of its place in the README: the file of results, and how its table is made."""
 
 
 def _interval(interval: dict[str, float], form: str) -> str:
@@ -66,8 +86,8 @@ def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 def filled(text: str, language: str) -> str:
     """A README with every table written anew."""
-    for name, table in TABLES.items():
-        result = json.loads((ROOT / "results" / f"{name}.json").read_text())
+    for name, (file_name, table) in TABLES.items():
+        result = json.loads((ROOT / "results" / f"{file_name}.json").read_text())
         source = f"`{result['command']}` (hopplus {result['version']})"
         opening, closing = f"<!-- results:{name} -->", f"<!-- /results:{name} -->"
         before, rest = text.split(opening)
