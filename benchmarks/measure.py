@@ -19,8 +19,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 PROGRESS = Console(stderr=True)
-BLOCK_BYTES = 120e6
-MAX_BLOCK_STEPS = 128
+BLOCK_BYTES, BLOCK_ENV_STEPS, BLOCK_STEPS = 120e6, 2**17, 128
+"""A block of steps is as long as all three allow: bytes that it records, steps of single environments, steps."""
 
 Block = Callable[[Any, Any, int], tuple[Any, Any]]
 """(state, key, number of steps) -> (state, what was recorded of each step, stacked along time)."""
@@ -52,12 +52,12 @@ def block_program(name: str, play: Block, state: Any, *, num_envs: int, agents: 
     """Compile `play` for a block of steps, and hand it its own last results back, run after run.
 
     Everything that a block records comes back stacked along time, as a learner would want it, so no part of it can be
-    optimised away. The block is as long as 120 MB of records allow. The stack of the run before is given back
-    (donated) as the memory for the next one: else the time to get fresh pages from the system would be measured.
+    optimised away. The stack of the run before is given back (donated) as the memory for the next one: else the time
+    to get fresh pages from the system would be measured.
     """
     one_step = jax.eval_shape(partial(play, num_steps=1), state, jax.random.key(0))[1]
     bytes_per_step = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(one_step))
-    num_steps = int(min(MAX_BLOCK_STEPS, max(1, BLOCK_BYTES // bytes_per_step)))
+    num_steps = max(1, int(min(BLOCK_STEPS, BLOCK_ENV_STEPS // num_envs, BLOCK_BYTES // bytes_per_step)))
     recorded = jax.eval_shape(partial(play, num_steps=num_steps), state, jax.random.key(0))[1]
 
     @partial(jax.jit, donate_argnums=(0, 1), keep_unused=True)
@@ -65,9 +65,10 @@ def block_program(name: str, play: Block, state: Any, *, num_envs: int, agents: 
         del recorded_before
         key, block_key = jax.random.split(key)
         state, recorded = play(state, block_key, num_steps)
-        return state, recorded, key
+        return strongly_typed(state), strongly_typed(recorded), key
 
-    carry = (state, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), recorded), jax.random.key(1))
+    empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), recorded)
+    carry = (strongly_typed(state), empty, jax.random.key(1))
 
     def run() -> Any:
         nonlocal carry
@@ -75,6 +76,16 @@ def block_program(name: str, play: Block, state: Any, *, num_envs: int, agents: 
         return carry[1]
 
     return Program(name, run, num_envs * num_steps, agents)
+
+
+def strongly_typed(tree: Any) -> Any:
+    """Without JAX's mark of a Python scalar's type: results that have it would be compiled for anew as arguments."""
+
+    def strong(leaf: jax.Array) -> jax.Array:
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return leaf if is_key else jax.lax.convert_element_type(leaf, leaf.dtype)
+
+    return jax.tree.map(strong, tree)
 
 
 def measure(programs: Sequence[Program], *, rounds: int, seconds: float) -> None:

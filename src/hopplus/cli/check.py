@@ -96,10 +96,9 @@ def _print_tables(name: str, findings: list[Finding], fair: Fairness | None, con
     for column in ("seat", "mean return", "99.9% interval", "over the mean of all", "99.9% for all seats"):
         table.add_column(column)
     for seat, (returned, advantage) in enumerate(zip(fair.returns, fair.advantages, strict=True), start=1):
-        intervals = [f"{each.low:+.4f} to {each.high:+.4f}" for each in (returned, advantage)]
-        table.add_row(
-            f"player_{seat}", f"{returned.estimate:.4f}", intervals[0], f"{advantage.estimate:+.4f}", intervals[1]
-        )
+        mean = f"{returned.low:.4f} to {returned.high:.4f}"
+        over = f"{advantage.low:+.4f} to {advantage.high:+.4f}"
+        table.add_row(f"player_{seat}", f"{returned.estimate:.4f}", mean, f"{advantage.estimate:+.4f}", over)
     console.print(table)
     if fair.trend:
         console.print(
