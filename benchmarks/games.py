@@ -26,7 +26,17 @@ from hopplus.games.game import Game
 from hopplus.games.presets import make
 from hopplus.games.rollout import Step, Table, open_table, rollout
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
-from measure import PROGRESS, Program, block_program, measure, print_json, print_table, short, state_bytes
+from measure import (
+    PROGRESS,
+    Program,
+    block_program,
+    measure,
+    print_json,
+    print_table,
+    short,
+    state_bytes,
+    times_as_fast,
+)
 from peers import INSTALL, jaxmarl_game, jumanji_foraging
 
 PACKAGES = ("hopplus", "jax", "jaxlib", "jumanji", "jaxmarl", "pettingzoo")
@@ -161,17 +171,16 @@ def make_programs(sizes: tuple[int, ...], *, quick: bool) -> tuple[dict[str, dic
 def ratios_of(programs: dict[str, dict[int, Program]]) -> dict[str, float | None]:
     """Env steps/s over env steps/s; against JaxMARL, whose games have two agents, agent steps/s of its fastest game."""
     ours = programs["hopplus"][LARGEST]
+    jaxmarl = [row[LARGEST] for name, row in programs.items() if name.startswith("JaxMARL")]
+    fastest = max(jaxmarl, key=lambda program: program.agent_steps_per_second, default=None)
 
     def over(name: str, size: int = LARGEST) -> float | None:
-        return ours.steps_per_second / programs[name][size].steps_per_second if name in programs else None
+        return times_as_fast(ours, programs[name][size]) if name in programs else None
 
-    jaxmarl_rates = [
-        row[LARGEST].agent_steps_per_second for name, row in programs.items() if name.startswith("JaxMARL")
-    ]
     return {
         "product_over_bare": over("bare scan"),
         "product_over_jumanji": over("Jumanji foraging, grid"),
-        "product_over_jaxmarl": ours.agent_steps_per_second / max(jaxmarl_rates) if jaxmarl_rates else None,
+        "product_over_jaxmarl": fastest and times_as_fast(ours, fastest) * ours.agents / fastest.agents,
         "product_over_pettingzoo": over("PettingZoo bridge", 1),
     }
 

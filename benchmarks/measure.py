@@ -111,6 +111,11 @@ def measure(programs: Sequence[Program], *, rounds: int, seconds: float) -> None
                 progress.advance(task)
 
 
+def times_as_fast(program: Program, other: Program) -> float:
+    """The median over rounds of the ratio within a round: what else the machine was doing then slowed both."""
+    return median(rate / other_rate for rate, other_rate in zip(program.rates, other.rates, strict=True))
+
+
 def state_bytes(state: Any) -> int:
     """The memory that the arrays of a pytree take."""
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(jax.eval_shape(lambda: state)))

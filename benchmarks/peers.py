@@ -90,6 +90,7 @@ def _some(first: Any, num_envs: int) -> Any:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Their greetings go to stderr, even where an import of theirs resets `sys.stdout`; their warnings nowhere."""
+    warnings.filterwarnings("ignore", "scatter inputs have incompatible types", FutureWarning)
     sys.stdout.flush()
     stdout = os.dup(1)
     os.dup2(2, 1)
@@ -99,7 +100,6 @@ def _quietly() -> Iterator[None]:
         sys.stdout.flush()
         os.dup2(stdout, 1)
         os.close(stdout)
-        warnings.filterwarnings("ignore", "scatter inputs have incompatible types", FutureWarning)
 
 
 def draw_legal(mask: Array, key: Array) -> Array:

@@ -55,8 +55,8 @@ def _largest(program: dict[str, Any]) -> float:
 def scaling(result: dict[str, Any], language: str) -> str:
     """What more seats cost."""
     title = {
-        "en": "Cost grows as the work: 16x16 board, as many hares as players. A view is the planes of all seats.",
-        "zh": "代价与工作量同步增长：16x16 棋盘，兔子与玩家一样多。视角指所有座位的平面。",
+        "en": "What more seats cost: 16x16 board, as many hares as players. The views are the planes of all seats.",
+        "zh": "座位越多代价多大：16x16 棋盘，兔子与玩家一样多。视角指所有座位的平面。",
     }[language]
     heads = {
         "en": ("seats", "env steps/s", "agent steps/s", "view bytes/s", "bytes of a state", "bytes of its views"),
