@@ -124,9 +124,10 @@ def compare(sizes: tuple[int, ...], *, quick: bool) -> dict[str, Any]:
     check_bare_rewards(programs["hopplus"][LARGEST], programs["bare scan"][LARGEST])
     rows = []
     for name, row in programs.items():
-        rates = [row[size].steps_per_second if size in row else None for size in sizes]
+        rates = [row[size].steps_per_second if size in row else None for size in (1, *sizes)]
         rows.append([name, str(next(iter(row.values())).agents), *map(short, rates)])
-    print_table("env steps/s by number of environments, median of 5", ["program", "agents", *map(str, sizes)], rows)
+    columns = ["program", "agents", *map(str, (1, *sizes))]
+    print_table("env steps/s by number of environments, median of 5", columns, rows)
     for name, error in missing.items():
         PROGRESS.print(f"{name} was left out ({error}); to install it: {INSTALL}")
     ratios = ratios_of(programs)
