@@ -42,3 +42,8 @@ def test_orders_of_a_large_table_are_orders_and_hold_its_turns():
     assert all(sorted(order) == list(range(6)) for order in orders)
     assert [1, 2, 3, 4, 5, 0] in orders and len(orders) == 24
     assert len(contract.seat_orders(4)) == 23  # all but the order as it is
+
+
+def test_a_promise_that_does_not_exist_is_not_taken_for_kept():
+    with pytest.raises(ValueError, match="there is no promise called 'seat'; the promises are shapes, keys"):
+        contract.check(StagHunt(grid=SMALL), only=["seat"])

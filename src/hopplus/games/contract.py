@@ -71,6 +71,9 @@ def check(game: Game, *, only: Collection[str] = (), seed: int = 0) -> list[Find
 
 def examine(game: Game, *, only: Collection[str] = (), seed: int = 0) -> Iterator[Finding]:
     """One finding after the other, so that a long examination can be watched."""
+    known = [name for name, _, _ in (*PROMISES_OF_A_RESET, *PROMISES_OF_PLAY)]
+    if unknown := set(only) - set(known):
+        raise ValueError(f"there is no promise called {sorted(unknown)[0]!r}; the promises are {', '.join(known)}")
     play_key, *keys = jax.random.split(jax.random.key(seed), 1 + len(PROMISES_OF_A_RESET))
     for (name, promise, judge), key in zip(PROMISES_OF_A_RESET, keys, strict=True):
         if not only or name in only:
