@@ -10,3 +10,4 @@ from jaxtyping import install_import_hook
 
 install_import_hook("hopplus", "beartype.beartype")
 jax.config.update("jax_debug_key_reuse", True)
+jax.config.update("jax_num_cpu_devices", 2)

@@ -49,10 +49,16 @@ class GameSpec:
     horizon: int
     straight_paths: bool = False
     """True where no wall can make a shortest path longer than the Manhattan distance."""
+    deeds: tuple[tuple[str, str], ...] = ()
+    """(name, action): what is counted for each seat and episode, namely how often the action was taken and paid."""
 
     @property
     def num_actions(self) -> int:
         return len(self.action_names)
+
+    @cached_property
+    def deed_actions(self) -> np.ndarray:
+        return np.array([self.action_names.index(action) for _, action in self.deeds], np.int32)
 
     @cached_property
     def num_walkers(self) -> int:

@@ -1,5 +1,7 @@
 """The games that have a name, for the command line and the docs."""
 
+import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,16 +19,23 @@ class Preset:
     make: Callable[[], Game]
     lineup: str
     about: str
+    arena_sides: tuple[int, int] | None = None
+    """Agents train in arenas of these sides where the whole board teaches them too little."""
 
 
 HUNTERS = "nearest_stag,nearest_stag,nearest_hare,random"
 PRESETS: dict[str, Preset] = {
-    "stag-hunt-4x4": Preset(lambda: StagHunt(grid=Board(4, 4)), HUNTERS, "the small standard: a stag and four hares"),
+    "stag-hunt-4x4": Preset(
+        lambda: StagHunt(grid=Board(4, 4)), HUNTERS, "the small standard: a stag and four hares", (3, 4)
+    ),
     "stag-hunt-8x8": Preset(
-        lambda: StagHunt(grid=Board(8, 8)), HUNTERS, "the same on a board where plain PPO gets stuck"
+        lambda: StagHunt(grid=Board(8, 8)), HUNTERS, "the same on a board where plain PPO gets stuck", (3, 8)
     ),
     "stag-hunt-8x8-obstacles": Preset(
-        lambda: StagHunt(grid=Board(8, 8, obstacle_pieces=5)), HUNTERS, "the same with five random pieces of wall"
+        lambda: StagHunt(grid=Board(8, 8, obstacle_pieces=5)),
+        HUNTERS,
+        "the same with five random pieces of wall",
+        (4, 8),
     ),
     "snowdrift-8x8": Preset(
         lambda: Snowdrift(grid=Board(8, 8)), "nearest_drift,nearest_drift,idler,random", "who clears the snow for all?"
@@ -40,7 +49,26 @@ PRESETS: dict[str, Preset] = {
 
 
 def make(name: str) -> Game:
-    """The game of that name."""
+    """The game of that name, or anybody's as `module:factory`, looked for in the working folder too."""
+    if ":" in name:
+        return _make_theirs(name)
     if name not in PRESETS:
         raise ValueError(f"there is no game called {name!r}; the games are {', '.join(PRESETS)}")
     return PRESETS[name].make()
+
+
+def _make_theirs(name: str) -> Game:
+    module_name, _, factory_name = name.partition(":")
+    sys.path.insert(0, "")
+    try:
+        factory = getattr(importlib.import_module(module_name), factory_name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"cannot load the game {name!r}: {error}; give MODULE:FACTORY that can be imported from here"
+        ) from None
+    finally:
+        sys.path.remove("")
+    game = factory()
+    if not isinstance(game, Game):
+        raise ValueError(f"{name!r} gives a {type(game).__name__}, which is no hopplus.games.Game")
+    return game

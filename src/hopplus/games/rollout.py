@@ -32,7 +32,7 @@ class Table(eqx.Module):
 
     state: PyTree[Array]
     memory: Memory
-    reset_before: Bool[Array, ""]
+    reset_before: Bool[Array, "*tables"]
     """Whether this is the first state of an episode."""
 
 
@@ -47,6 +47,8 @@ class Step(eqx.Module):
     rewards: Float32[Array, "*batch agents"]
     reset_before: Bool[Array, "*batch"]
     terminated_after: Bool[Array, "*batch agents"]
+    memory: Memory
+    """What the players remembered after they had seen the state and before a fresh episode, if one began."""
 
 
 class Episode(eqx.Module):
@@ -82,8 +84,11 @@ def random_levels(
     num_steps: int, num_agents: int, *, key: Key[Array, ""]
 ) -> Float32[Array, "{num_steps} {num_agents}"]:
     """Numbers from [0, 1) to draw actions with, 23 bits each, so that none is rounded to 1."""
-    words = random_words(num_steps * num_agents, key=key)
-    return ((words >> 9).astype(jnp.float32) * 2.0**-23).reshape(num_steps, num_agents)
+    return levels_from_words(random_words(num_steps * num_agents, key=key)).reshape(num_steps, num_agents)
+
+
+def levels_from_words(words: UInt32[Array, "*shape"]) -> Float32[Array, "*shape"]:
+    return (words >> 9).astype(jnp.float32) * 2.0**-23
 
 
 def open_table(game: Game, policy: JointPolicy, *, key: Key[Array, ""]) -> Table:
@@ -112,7 +117,17 @@ def advance(
     state, rewards = game.step(table.state, actions, key=step_key)
     terminated = game.terminated(state)
     over = jnp.all(terminated)
-    played = Step(table.state, observation, legal, probabilities, actions, rewards, table.reset_before, terminated)
+    played = Step(
+        state=table.state,
+        observation=observation,
+        legal=legal,
+        probabilities=probabilities,
+        actions=actions,
+        rewards=rewards,
+        reset_before=table.reset_before,
+        terminated_after=terminated,
+        memory=memory,
+    )
     state = _where(over, game.reset(key=reset_key), state)
     memory = _where(over, policy.start(), memory)
     return Table(state, memory, over), played
@@ -125,9 +140,13 @@ def rollout(
     num_steps: int,
     *,
     key: Key[Array, ""],
+    levels: Float32[Array, "{num_steps} agents"] | None = None,
     record: Callable[[Step], Any] = lambda step: step,
 ) -> tuple[Table, Any]:
-    """Many steps; `record` says what of each step is kept, stacked along time. What is not kept costs nothing."""
+    """Many steps; `record` says what of each step is kept, stacked along time. What is not kept costs nothing.
+
+    `levels` are the numbers that actions are drawn with, for seats that have random streams of their own.
+    """
     act_key, step_key, reset_key = jax.random.split(key, 3)
 
     def one_step(table: Table, chance: tuple[Array, Array, Array]) -> tuple[Table, Any]:
@@ -136,7 +155,8 @@ def rollout(
         table, played = advance(game, policy, table, levels=levels, **keys)
         return table, record(played)
 
-    levels = random_levels(num_steps, game.spec.num_agents, key=act_key)
+    if levels is None:
+        levels = random_levels(num_steps, game.spec.num_agents, key=act_key)
     return jax.lax.scan(one_step, table, (levels, _key_data(step_key, num_steps), _key_data(reset_key, num_steps)))
 
 

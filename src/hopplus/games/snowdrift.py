@@ -62,6 +62,7 @@ class Snowdrift(Game[SnowdriftState]):
             reward_support=self._reward_support(),
             horizon=self.horizon,
             straight_paths=self.grid.obstacle_pieces == 0,
+            deeds=(("removals", "remove"),),
         )
 
     def reset(self, *, key: Key[Array, ""]) -> SnowdriftState:

@@ -88,6 +88,7 @@ class StagHunt(Game[StagHuntState]):
             reward_support=tuple(sorted({0.0, *map(float, shares)})),
             horizon=self.horizon,
             straight_paths=self.grid.obstacle_pieces == 0,
+            deeds=(("stag_rate", "hunt stag"), ("hare_rate", "hunt hare")),
         )
 
     def reset(self, *, key: Key[Array, ""]) -> StagHuntState:
@@ -112,7 +113,8 @@ class StagHunt(Game[StagHuntState]):
         caught = hunters >= self._per_prey(HUNTERS_NEEDED["stag"], HUNTERS_NEEDED["hare"])
         catches = hunts & caught
         sharers = jnp.sum(jnp.where(catches, hunters, 0), axis=-1)
-        worth = jnp.where(jnp.any(catches[:, : self.num_stags], axis=-1), self.stag_reward, self.hare_reward)
+        on_stag = jnp.any(catches[:, : self.num_stags], axis=-1)
+        worth = jnp.where(on_stag, np.float32(self.stag_reward), np.float32(self.hare_reward))
         rewards = jnp.where(sharers > 0, worth / jnp.maximum(sharers, 1), 0.0)
 
         time = state.time + 1

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree, UInt8
 
-from hopplus.games.game import NO_ACTION, Game, GameSpec
+from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation
 
 try:
     import gymnasium
@@ -44,6 +44,13 @@ SeatView = dict[str, np.ndarray]
 def parallel_env(game: Game, render_mode: str | None = None) -> "GameEnv":
     """The game as PettingZoo wants it; `render_mode` is "ansi" for text, "rgb_array" for pictures, None for neither."""
     return GameEnv(game, render_mode)
+
+
+def ego_view(seen: SeatView, spec: GameSpec) -> tuple[Observation, Bool[Array, " actions"]]:
+    """One seat's observation as a policy of hopplus reads it: the view, and which actions are legal."""
+    planes = seen["observation"] if spec.planes else np.zeros((spec.height, spec.width, 0), np.uint8)
+    view = Observation(jnp.asarray(planes), jnp.asarray(seen["time"][0]), jnp.asarray(seen["last_actions"]))
+    return view, jnp.asarray(seen["action_mask"] > 0)
 
 
 @dataclass(frozen=True)
