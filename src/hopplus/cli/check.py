@@ -10,12 +10,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from hopplus import __version__
-from hopplus.cli.games import GameName, load_game
+from hopplus.cli.games import GameName
 from hopplus.evaluation import fairness
 from hopplus.evaluation.fairness import Fairness
 from hopplus.games import contract
 from hopplus.games.contract import Finding
 from hopplus.games.game import Game
+from hopplus.games.presets import make
 
 NUM_PROMISES = len(contract.PROMISES_OF_A_RESET) + len(contract.PROMISES_OF_PLAY)
 
@@ -36,7 +37,7 @@ def check(
         seed: The seed of all random draws.
         json_line: Print one line of JSON instead of tables.
     """
-    played = load_game(game)
+    played = make(game)
     if episodes != 0 and episodes < fairness.MIN_EPISODES:
         raise ValueError(f"--episodes is {episodes}; give {fairness.MIN_EPISODES} or more, or 0 to leave fairness out")
     progress_console = Console(stderr=True)

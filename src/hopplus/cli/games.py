@@ -1,7 +1,5 @@
 """`hopplus games`: what can be played, and by whom."""
 
-import importlib
-import sys
 from typing import Annotated
 
 import tyro
@@ -9,8 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hopplus.games.coplayers import scripts_for
-from hopplus.games.game import Game
-from hopplus.games.presets import PRESETS, make
+from hopplus.games.presets import PRESETS
 
 GameName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="GAME")]
 
@@ -28,23 +25,3 @@ def games() -> int:
         table.add_row(name, str(spec.num_agents), board, str(spec.horizon), f"{players}\n[dim]{preset.about}[/]")
     Console().print(table)
     return 0
-
-
-def load_game(name: str) -> Game:
-    """A preset by its name, or anybody's game as `module:factory`, looked for in this folder too."""
-    if ":" not in name:
-        return make(name)
-    module_name, _, factory_name = name.partition(":")
-    sys.path.insert(0, "")
-    try:
-        factory = getattr(importlib.import_module(module_name), factory_name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"cannot load the game {name!r}: {error}; give MODULE:FACTORY that can be imported from here"
-        ) from None
-    finally:
-        sys.path.remove("")
-    game = factory()
-    if not isinstance(game, Game):
-        raise ValueError(f"{name!r} gives a {type(game).__name__}, which is no hopplus.games.Game")
-    return game

@@ -5,21 +5,32 @@ import sys
 import tyro
 
 from hopplus.cli.check import check
+from hopplus.cli.evaluate import evaluate
 from hopplus.cli.games import games
 from hopplus.cli.play import play
+from hopplus.cli.report import report
+from hopplus.cli.runs import runs
+from hopplus.cli.train import train
+from hopplus.runs.training import NonFiniteRunError
 
-VERBS = {"games": games, "check": check, "play": play}
+VERBS = {
+    "games": games,
+    "check": check,
+    "play": play,
+    "train": train,
+    "evaluate": evaluate,
+    "runs": runs,
+    "report": report,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Exit code 0: done; 1: a fault was found; 2: it could not be done, and stderr says why."""
     try:
-        return (
-            tyro.extras.subcommand_cli_from_dict(
-                VERBS, prog="hopplus", args=arguments, config=(tyro.conf.OmitArgPrefixes,)
-            )
-            or 0
-        )
+        return tyro.extras.subcommand_cli_from_dict(VERBS, prog="hopplus", args=arguments) or 0
+    except NonFiniteRunError as error:
+        print(f"hopplus: {error}", file=sys.stderr)
+        return 1
     except (ValueError, OSError, ImportError) as error:
         print(f"hopplus: {error}", file=sys.stderr)
         return 2

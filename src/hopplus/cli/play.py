@@ -10,13 +10,13 @@ import numpy as np
 from rich.console import Console
 from rich.live import Live
 
-from hopplus.cli.games import GameName, load_game
+from hopplus.cli.games import GameName
 from hopplus.cli.keyboard import Keyboard
 from hopplus.games.coplayers import Lineup, lineup, seat_names
 from hopplus.games.draw import Frame, frames, terminal
 from hopplus.games.game import Game
 from hopplus.games.pictures import save_gif, save_picture
-from hopplus.games.presets import PRESETS
+from hopplus.games.presets import PRESETS, make
 from hopplus.games.rollout import play_episode, sample_actions
 
 PERSON = "keyboard"
@@ -39,7 +39,7 @@ def play(
         out: Where to save the episode: .gif moves; .png and .svg show its last moment.
         seconds: How long each step is shown.
     """
-    table = load_game(game)
+    table = make(game)
     if out and out.suffix not in {".gif", ".png", ".svg"}:
         raise ValueError(f"cannot save as {out.name!r}; give a name that ends in .gif, .png or .svg")
     text = seats or (PRESETS[game].lineup if game in PRESETS else ",".join(["random"] * table.spec.num_agents))

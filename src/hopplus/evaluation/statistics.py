@@ -4,7 +4,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Float64
 from scipy.stats import norm, page_trend_test
+from scipy.stats import t as student
+
+CONFIDENCE = 0.95
+"""Of every interval over seeds."""
 
 
 @dataclass(frozen=True)
@@ -43,3 +48,38 @@ def page_trend(blocks: np.ndarray) -> Trend:
         for ranks in (forward, backward)
     )
     return Trend("rising" if rising <= falling else "falling", min(1.0, 2 * min(rising, falling)))
+
+
+@dataclass(frozen=True)
+class Band:
+    """A mean over seeds and its interval, at every point of a curve; NaN where too few seeds have a number."""
+
+    mean: Float64[np.ndarray, "*points"]
+    low: Float64[np.ndarray, "*points"]
+    high: Float64[np.ndarray, "*points"]
+
+
+def mean_of_known(values: Float64[np.ndarray, "*points seeds"]) -> Float64[np.ndarray, "*points"]:
+    """The mean along the last axis of all that is a number; NaN where nothing is."""
+    known = np.isfinite(values)
+    count = known.sum(axis=-1)
+    total = np.where(known, values, 0.0).sum(axis=-1)
+    return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
+
+
+def seed_band(values: Float64[np.ndarray, "*points seeds"]) -> Band:
+    """Mean and interval over seeds, the last axis, at each point, of the seeds that have a number there."""
+    known = np.isfinite(values)
+    count = known.sum(axis=-1)
+    mean = mean_of_known(values)
+    squares = np.where(known, values - mean[..., None], 0.0) ** 2
+    variance = np.divide(squares.sum(axis=-1), count - 1, out=np.full(count.shape, np.nan), where=count > 1)
+    factor = student.ppf(0.5 + CONFIDENCE / 2, np.maximum(count - 1, 1))
+    half = factor * np.sqrt(variance / np.maximum(count, 1))
+    return Band(mean, np.asarray(mean - half), np.asarray(mean + half))
+
+
+def seed_interval(values: Float64[np.ndarray, " seeds"]) -> Interval:
+    """One number per seed, summed up; with a single seed the ends are NaN, because nothing is known of the spread."""
+    band = seed_band(values)
+    return Interval(float(band.mean), float(band.low), float(band.high))

@@ -1,0 +1,161 @@
+"""`hopplus evaluate`: how well the final policies of a run play."""
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import tyro
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from hopplus import __version__
+from hopplus.evaluation.selfplay import Played, play
+from hopplus.evaluation.statistics import Interval, page_trend, seed_interval
+from hopplus.games.game import GameSpec
+from hopplus.runs.command import train_command
+from hopplus.runs.config import check_seed
+from hopplus.runs.folder import EVALUATION, write_json
+from hopplus.runs.lineups import seat_players
+from hopplus.runs.run import Run, load
+
+RunPath = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+MANNERS = ("sampled", "greedy")
+
+
+def evaluate(
+    run: RunPath,
+    episodes: int = 10_000,
+    co_players: str | None = None,
+    rotate: int = 0,
+    seed: int = 0,
+    json_line: Annotated[tyro.conf.FlagCreatePairsOff[bool], tyro.conf.arg(name="json")] = False,
+) -> int:
+    """Play many episodes with the final policies of every seed, drawing actions and always taking the likeliest.
+
+    Intervals are 95% over seeds. Without --co-players the table is that of training, on the game's whole board.
+
+    Args:
+        run: A run folder.
+        episodes: How many episodes for each seed.
+        co_players: Who sits in the last seats instead: scripts, as in nearest_stag,random, or other runs, as in
+            runs/other or runs/other:2 (its second seat's policy). The run's policies keep the seats before them.
+        rotate: Seat every policy so many seats further on: does the return follow the policy or the seat?
+        seed: The seed of all random draws.
+        json_line: Print one line of JSON instead of tables.
+    """
+    if episodes < 1:
+        raise ValueError(f"--episodes is {episodes}; give 1 or more")
+    check_seed(seed)
+    loaded = load(run)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        one = lambda greedy: _play(loaded, greedy, episodes, co_players, rotate, seed, progress)  # noqa: E731
+        played = {manner: one(manner == "greedy") for manner in MANNERS}
+    names = seat_players(loaded, co_players, greedy=False, rotate=rotate)[1]
+    options = [f"--episodes {episodes}"] + ([f"--co-players {co_players}"] if co_players else [])
+    options += [f"--rotate {rotate}"] if rotate else []
+    result = {
+        "command": " ".join(["hopplus evaluate", str(run), *options, f"--seed {seed}", "--json"]),
+        "version": __version__,
+        "trained_by": train_command(loaded.config, run),
+        "game": loaded.config.game,
+        "game_version": loaded.game.spec.version,
+        "env_steps": loaded.num_updates * loaded.config.learner.steps_per_update,
+        "seeds": loaded.config.seeds,
+        "episodes": episodes,
+        **figures(loaded.game.spec, played, names),
+    }
+    if co_players is None and not rotate:
+        write_json(run / EVALUATION, _without_nan(result))
+    if json_line:
+        print(json.dumps(_without_nan(result)))
+    else:
+        _print_tables(str(run), result, Console())
+    return 0
+
+
+def _play(
+    run: Run, greedy: bool, episodes: int, co_players: str | None, rotate: int, seed: int, progress: Progress
+) -> Played:
+    lineup, _ = seat_players(run, co_players, greedy=greedy, rotate=rotate)
+    bar = progress.add_task("greedy" if greedy else "sampled", total=episodes)
+    return play(
+        run.game,
+        lineup,
+        episodes,
+        num_seeds=run.config.seeds,
+        key=jax.random.key(seed),
+        on_batch=lambda count: progress.advance(bar, count),
+    )
+
+
+def figures(spec: GameSpec, played: dict[str, Played], names: list[str]) -> dict[str, Any]:
+    """Means, intervals over seeds, per seat and per seed, and whether the seats are in an order."""
+    sampled, greedy = played["sampled"], played["greedy"]
+    per_seat = []
+    for seat, name in enumerate(names):
+        by_manner = {manner: asdict(played[manner].per_seat()[seat]) for manner in MANNERS}
+        deeds = {
+            deed: asdict(seed_interval(greedy.deeds[:, :, index, seat].mean(axis=1, dtype=float)))
+            for index, (deed, _) in enumerate(spec.deeds)
+        }
+        per_seat.append({"seat": f"player_{seat + 1}", "player": name, **by_manner, "deeds_greedy": deeds})
+    seeds, seats = sampled.seat_means.shape
+    trend = page_trend(sampled.seat_means) if seats > 2 and seeds > 2 else None
+    return {
+        "mean_return": sampled.mean.estimate,
+        "mean_return_greedy": greedy.mean.estimate,
+        "interval": asdict(sampled.mean),
+        "interval_greedy": asdict(greedy.mean),
+        "per_seat": per_seat,
+        "per_seed": [
+            {"sampled": float(one), "greedy": float(other)}
+            for one, other in zip(sampled.by_seed, greedy.by_seed, strict=True)
+        ],
+        "trend": asdict(trend) if trend else None,
+    }
+
+
+def _without_nan(found: Any) -> Any:
+    """JSON knows no NaN: what a single seed cannot tell is null."""
+    if isinstance(found, dict):
+        return {name: _without_nan(value) for name, value in found.items()}
+    if isinstance(found, list):
+        return [_without_nan(value) for value in found]
+    return None if isinstance(found, float) and not math.isfinite(found) else found
+
+
+def _print_tables(name: str, result: dict[str, Any], console: Console) -> None:
+    title = f"{escape(name)}: {result['episodes']:,} episodes on {result['game']} for each of {result['seeds']} seeds"
+    table = Table(title=title, title_justify="left")
+    deeds = list(result["per_seat"][0]["deeds_greedy"])
+    for column in ("seat", "player", "sampled", "greedy", *(f"{deed}, greedy" for deed in deeds)):
+        table.add_column(column)
+    for seat in result["per_seat"]:
+        did = [f"{seat['deeds_greedy'][deed]['estimate']:.3f}" for deed in deeds]
+        table.add_row(seat["seat"], escape(seat["player"]), _words(seat["sampled"]), _words(seat["greedy"]), *did)
+    table.add_section()
+    blank = [""] * len(deeds)
+    table.add_row("mean", "", _words(result["interval"]), _words(result["interval_greedy"]), *blank)
+    console.print(table)
+    for manner in MANNERS:
+        by_seed = "  ".join(f"{seed[manner]:.3f}" for seed in result["per_seed"])
+        console.print(f"{manner}, seed by seed: {by_seed}")
+    if result["trend"]:
+        trend = result["trend"]
+        console.print(
+            f"trend by seat over seeds (Page's test, both directions): p = {trend['p_value']:.3f}, "
+            f"if any {trend['direction']}"
+        )
+
+
+def _words(interval: dict[str, float]) -> str:
+    found = Interval(**interval)
+    if not math.isfinite(found.low):
+        return f"{found.estimate:.3f}"
+    return f"{found.estimate:.3f} ({found.low:.3f} to {found.high:.3f})"

@@ -1,0 +1,60 @@
+"""`hopplus report`: one HTML page that says how a run went and lets you step through its episodes."""
+
+from pathlib import Path
+from typing import Annotated
+
+import jax
+import numpy as np
+import tyro
+from rich.console import Console
+
+from hopplus.cli.evaluate import RunPath
+from hopplus.games.draw import frames
+from hopplus.games.rollout import play_episode
+from hopplus.report import Replay, page, read_run
+from hopplus.runs.config import check_seed
+from hopplus.runs.lineups import seat_players
+from hopplus.runs.run import Run, load
+
+
+def report(
+    run: RunPath,
+    out: Path | None = None,
+    episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 6,
+    seed: int = 0,
+) -> int:
+    """Write a page with the learning curves, the seats side by side, and a viewer of episodes. It needs no network.
+
+    Args:
+        run: A run folder.
+        out: Where to write the page; report.html in the run folder unless said.
+        episodes: How many episodes of the final policies to put into the viewer, by turns of the seeds.
+        seed: The seed of those episodes.
+    """
+    if episodes < 1:
+        raise ValueError(f"--episodes is {episodes}; give 1 or more")
+    check_seed(seed)
+    record, loaded = read_run(run), load(run)
+    target = out or run / "report.html"
+    if target.is_dir():
+        raise ValueError(f"{target} is a folder; give a file for the page, as in --out {target / 'report.html'}")
+    if not target.parent.is_dir():
+        raise ValueError(f"there is no folder {target.parent} to write {target.name} into; give another --out")
+    with Console(stderr=True).status("playing episodes and drawing"):
+        target.write_text(page(record, _replays(loaded, episodes, seed)))
+    print(f"wrote {target}")
+    return 0
+
+
+def _replays(run: Run, episodes: int, seed: int) -> list[Replay]:
+    lineup, names = seat_players(run, None, greedy=True)
+    play = jax.jit(lambda lineup, key: play_episode(run.game, lineup, key=key))
+    replays = []
+    for index in range(episodes):
+        of_seed = index % run.config.seeds
+        one = jax.tree.map(lambda leaf, of_seed=of_seed: leaf[of_seed], lineup)
+        episode = jax.device_get(play(one, jax.random.fold_in(jax.random.key(seed), index)))
+        returned = " ".join(f"{value:g}" for value in np.round(episode.returns, 2))
+        title = f"episode {index + 1}, seed {of_seed}, greedy: {returned}"
+        replays.append(Replay(title, run.game.spec, frames(run.game, episode), names))
+    return replays

@@ -1,0 +1,211 @@
+"""PPO for one learner (Schulman et al., 2017): clipped surrogate, clipped value loss, entropy, all masked.
+
+A learner has one set of parameters and plays one seat, or several that share it. Nothing here knows which: the
+training step maps `update` over learners, so a gradient's norm and an optimiser's state are each learner's own, and
+advantages are normalised within each seat.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
+
+from hopplus.games.game import Observation
+from hopplus.models import actor_critic
+from hopplus.models.actor_critic import ActorCritic
+
+Metrics = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """The objective and how it is optimised."""
+
+    discount: float = 0.99
+    """Worth of a reward one step later."""
+    gae_lambda: float = 0.95
+    """1 is the plain Monte-Carlo return, 0 the one-step one."""
+    clip: float = 0.2
+    """How far the probability ratio may move before the gain is cut off."""
+    value_clip: float = 0.2
+    """How far a value may move in one update, in units of the game's largest reward; 0 leaves it free."""
+    value_coefficient: float = 0.5
+    """Weight of the value loss."""
+    entropy_coefficient: float = 0.06
+    """Weight of the entropy bonus when a run begins: enough to find that stags pay before hares are a habit."""
+    final_entropy_coefficient: float = 0.003
+    """Its weight when the run ends; in between it follows a straight line."""
+    learning_rate: float = 5e-4
+    """Of Adam."""
+    max_gradient_norm: float = 0.5
+    """Each learner's gradient is scaled down to this norm."""
+    epochs: int = 4
+    """How many times each update goes over its data."""
+    minibatch_size: int = 512
+    """The most samples of a seat in one gradient step; steps of seats that have left are none, and cost nothing."""
+
+    def __post_init__(self):
+        for name in ("discount", "gae_lambda"):
+            _check(name, getattr(self, name), 0 <= getattr(self, name) <= 1, "between 0 and 1")
+        for name in ("clip", "learning_rate", "max_gradient_norm"):
+            _check(name, getattr(self, name), getattr(self, name) > 0, "above 0")
+        for name in ("value_clip", "value_coefficient", "entropy_coefficient", "final_entropy_coefficient"):
+            _check(name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")
+        for name in ("epochs", "minibatch_size"):
+            _check(name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
+
+
+def _check(name: str, value: float | int, fine: bool, wanted: str) -> None:
+    if not fine:
+        raise ValueError(f"--ppo.{name.replace('_', '-')} is {value}; give a number {wanted}")
+
+
+class Batch(eqx.Module):
+    """What a learner learns from; leading axes: the seats it plays, samples."""
+
+    observation: Observation
+    legal: Bool[Array, "*batch actions"]
+    actions: Int32[Array, "*batch"]
+    log_probabilities: Float32[Array, "*batch"]
+    """Of the actions, when they were taken."""
+    values: Float32[Array, "*batch"]
+    """What the critic said then."""
+    advantages: Float32[Array, "*batch"]
+    active: Bool[Array, "*batch"]
+    """Whether the seat was in the game; what it was not in is no data."""
+
+    @property
+    def targets(self) -> Float32[Array, "*batch"]:
+        return self.values + self.advantages
+
+
+def optimizer(config: PPOConfig) -> optax.GradientTransformation:
+    """Adam without its learning rate, which changes over a run."""
+    return optax.chain(optax.clip_by_global_norm(config.max_gradient_norm), optax.scale_by_adam(eps=1e-5))
+
+
+def optimizer_state(config: PPOConfig, params: Any) -> PyTree[Array]:
+    """Before the first update."""
+    return optimizer(config).init(params)
+
+
+def loss(
+    config: PPOConfig,
+    value_scale: float,
+    params: ActorCritic,
+    batch: Batch,
+    entropy_coefficient: Float32[Array, ""],
+) -> tuple[Float32[Array, ""], Metrics]:
+    """The loss of one seat's minibatch, and its parts by name."""
+    over_samples = jax.vmap(actor_critic.apply, in_axes=(None, 0, 0))
+    log_probabilities, values = over_samples(params, batch.observation, batch.legal)
+    taken = jnp.arange(log_probabilities.shape[-1]) == batch.actions[..., None]
+    log_ratio = jnp.sum(jnp.where(taken, log_probabilities, 0.0), axis=-1) - batch.log_probabilities
+    ratio = jnp.exp(log_ratio)
+    mean = lambda numbers: masked_mean(numbers, batch.active)  # noqa: E731
+
+    advantages = normalised(batch.advantages, batch.active)
+    clipped_ratio = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
+    policy_loss = -mean(jnp.minimum(ratio * advantages, clipped_ratio * advantages))
+
+    squares = jnp.square((values - batch.targets) / value_scale)
+    if config.value_clip > 0:
+        reach = config.value_clip * value_scale
+        near = batch.values + jnp.clip(values - batch.values, -reach, reach)
+        squares = jnp.maximum(squares, jnp.square((near - batch.targets) / value_scale))
+    value_loss = 0.5 * mean(squares)
+
+    entropy = mean(-jnp.sum(jnp.exp(log_probabilities) * log_probabilities, axis=-1))
+    total = policy_loss + config.value_coefficient * value_loss - entropy_coefficient * entropy
+    metrics = {
+        "policy_loss": policy_loss,
+        "value_loss": 0.5 * mean(jnp.square(values - batch.targets)),
+        "entropy": entropy,
+        "approx_kl": mean(ratio - 1 - log_ratio),
+        "clip_fraction": mean((jnp.abs(ratio - 1) > config.clip).astype(jnp.float32)),
+    }
+    return total, metrics
+
+
+def update(
+    config: PPOConfig,
+    value_scale: float,
+    remaining: Float32[Array, ""],
+    learner: tuple[ActorCritic, PyTree[Array], Batch, Key[Array, ""]],
+) -> tuple[ActorCritic, PyTree[Array], Metrics]:
+    """All epochs over one learner's batch, `remaining` being the share of the run that is left."""
+    params, optimizer_state, batch, key = learner
+    entropy_coefficient = entropy_bonus(config, remaining)
+    transform = optimizer(config)
+
+    def learner_loss(params: ActorCritic, minibatch: Batch) -> tuple[Float32[Array, ""], Metrics]:
+        by_seat = jax.vmap(lambda seat: loss(config, value_scale, params, seat, entropy_coefficient))
+        return jax.tree.map(jnp.mean, by_seat(minibatch))
+
+    def one_step(params: ActorCritic, optimizer_state: PyTree[Array], minibatch: Batch):
+        gradient, metrics = jax.grad(learner_loss, has_aux=True)(params, minibatch)
+        steps, optimizer_state = transform.update(gradient, optimizer_state)
+        params = jax.tree.map(lambda param, step: param - config.learning_rate * step, params, steps)
+        return params, optimizer_state, metrics | {"gradient_norm": optax.tree.norm(gradient)}
+
+    num_active = jnp.sum(batch.active, axis=-1, dtype=jnp.int32)
+    num_parts = jnp.maximum(-(-jnp.max(num_active) // config.minibatch_size), 1)
+    cut = partial(minibatch_of, batch, num_active, num_parts, config.minibatch_size)
+    order = jax.eval_shape(shuffle, batch.active, key)
+    shapes = jax.eval_shape(lambda order: one_step(params, optimizer_state, cut(order, 0))[2], order)
+    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+
+    def one_epoch(epoch, carry):
+        order = shuffle(batch.active, jax.random.fold_in(key, epoch))
+
+        def one_minibatch(part, carry):
+            params, optimizer_state, totals = carry
+            params, optimizer_state, metrics = one_step(params, optimizer_state, cut(order, part))
+            return params, optimizer_state, jax.tree.map(jnp.add, totals, metrics)
+
+        return jax.lax.fori_loop(0, num_parts, one_minibatch, carry)
+
+    params, optimizer_state, totals = jax.lax.fori_loop(0, config.epochs, one_epoch, (params, optimizer_state, zeros))
+    num_steps = (num_parts * config.epochs).astype(jnp.float32)
+    return params, optimizer_state, {name: total / num_steps for name, total in totals.items()} | {"steps": num_steps}
+
+
+def entropy_bonus(config: PPOConfig, remaining: Float32[Array, ""]) -> Float32[Array, ""]:
+    start, end = config.entropy_coefficient, config.final_entropy_coefficient
+    return end + (start - end) * remaining
+
+
+def shuffle(active: Bool[Array, "seats samples"], key: Key[Array, ""]) -> Int32[Array, "seats samples"]:
+    """For each seat the numbers of its samples in random order, those that are no data last."""
+    words = jax.random.bits(key, active.shape, jnp.uint32) >> 1
+    return jnp.argsort(jnp.where(active, words, jnp.uint32(2**32 - 1)), axis=-1)
+
+
+def minibatch_of(
+    batch: Batch,
+    num_active: Int32[Array, " seats"],
+    num_parts: Int32[Array, ""],
+    size: int,
+    order: Int32[Array, "seats samples"],
+    part: int | Int32[Array, ""],
+) -> Batch:
+    """Every num_parts-th sample of the order: the parts are then equal but for one sample."""
+    places = part + num_parts * jnp.arange(size)
+    chosen = order.at[:, places].get(mode="clip")
+    picked = jax.tree.map(lambda leaf: jax.vmap(lambda rows, index: rows[index])(leaf, chosen), batch)
+    return replace(picked, active=places < num_active[:, None])
+
+
+def masked_mean(numbers: Float32[Array, "*batch"], mask: Bool[Array, "*batch"]) -> Float32[Array, ""]:
+    return jnp.sum(jnp.where(mask, numbers, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
+
+
+def normalised(numbers: Float32[Array, "*batch"], mask: Bool[Array, "*batch"]) -> Float32[Array, "*batch"]:
+    """Mean 0 and deviation 1 over what the mask keeps."""
+    centred = numbers - masked_mean(numbers, mask)
+    return centred / jnp.sqrt(masked_mean(jnp.square(centred), mask) + 1e-8)

@@ -1,0 +1,110 @@
+"""Play as a learner needs it: what each seat saw, did, thought of the state, and whether it was in the game at all."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float32, Int32, Key
+
+from hopplus.games.board import random_words
+from hopplus.games.coplayers import Lineup, Memory
+from hopplus.games.game import Game, Observation
+from hopplus.games.rollout import Step, Table, levels_from_words, rollout
+from hopplus.learning.devices import in_parts
+from hopplus.models import actor_critic
+from hopplus.models.actor_critic import ActorCritic
+
+
+class Thought(eqx.Module):
+    """What the learning seats made of the state they last saw; it is recorded with the step."""
+
+    values: Float32[Array, " seats"]
+
+
+class Seats(eqx.Module):
+    """A table's players: the learning seats first, each with its parameters, then the fixed co-players."""
+
+    params: ActorCritic
+    """One set for each learning seat, stacked."""
+    co_players: Lineup
+    num_learning: int = eqx.field(static=True)
+
+    def start(self) -> Memory:
+        return Thought(jnp.zeros(self.num_learning, jnp.float32)), self.co_players.start()
+
+    def __call__(
+        self, observations: Observation, legal: Bool[Array, "agents actions"], memory: Memory
+    ) -> tuple[Float32[Array, "agents actions"], Memory]:
+        learning, others = slice(None, self.num_learning), slice(self.num_learning, None)
+        log_probabilities, values = jax.vmap(actor_critic.apply)(
+            self.params, jax.tree.map(lambda leaf: leaf[learning], observations), legal[learning]
+        )
+        probabilities = jnp.exp(log_probabilities)
+        if not self.co_players.policies:
+            return probabilities, (Thought(values), memory[1])
+        seen = jax.tree.map(lambda leaf: leaf[others], observations)
+        scripted, remembered = self.co_players(seen, legal[others], memory[1])
+        return jnp.concatenate([probabilities, scripted]), (Thought(values), remembered)
+
+
+class Trajectory(eqx.Module):
+    """Steps of the learning seats; leading axes: environments, time."""
+
+    observation: Observation
+    legal: Bool[Array, "*batch seats actions"]
+    actions: Int32[Array, "*batch seats"]
+    log_probabilities: Float32[Array, "*batch seats"]
+    values: Float32[Array, "*batch seats"]
+    rewards: Float32[Array, "*batch agents"]
+    """Of all seats, for the record of episodes; a seat learns from its own."""
+    did: Bool[Array, "*batch deeds agents"]
+    """Which of the game's deeds each seat did and was paid for."""
+    in_game: Bool[Array, "*batch agents"]
+    """Before the step."""
+    terminated_after: Bool[Array, "*batch agents"]
+
+
+def collect(
+    game: Game,
+    seats: Seats,
+    tables: Table,
+    num_steps: int,
+    *,
+    seat_keys: Key[Array, " agents"],
+    table_key: Key[Array, ""],
+    num_devices: int = 1,
+) -> tuple[Table, Trajectory, Float32[Array, "envs seats"]]:
+    """Play every table on, each device its share of them; also the values of the states that it stopped at."""
+    num_envs = tables.reset_before.shape[0]
+    draws = jax.vmap(lambda key: random_words(num_envs * num_steps, key=key))(seat_keys)
+    levels = levels_from_words(draws).reshape(-1, num_envs, num_steps)
+
+    def one_table(seats: Seats, table: Table, levels: Float32[Array, "time agents"], key: Key[Array, ""]):
+        record = lambda step: _record(game, seats, step)  # noqa: E731
+        table, steps = rollout(game, seats, table, num_steps, key=key, levels=levels, record=record)
+        _, (thought, _) = seats(game.observe(table.state), game.legal(table.state), table.memory)
+        return table, steps, thought.values
+
+    def some_tables(seats: Seats, parts: tuple[Table, Array, Array]):
+        return jax.vmap(one_table, in_axes=(None, 0, 0, 0))(seats, *parts)
+
+    parts = (tables, jnp.moveaxis(levels, 0, -1), jax.random.split(table_key, num_envs))
+    return in_parts(some_tables, num_devices, num_envs)(seats, parts)
+
+
+def _record(game: Game, seats: Seats, step: Step) -> Trajectory:
+    learning = slice(None, seats.num_learning)
+    thought, _ = step.memory
+    chosen = jnp.arange(step.legal.shape[-1]) == step.actions[:, None]
+    probability = jnp.sum(jnp.where(chosen, step.probabilities, 0.0), axis=-1)
+    paid = chosen & step.legal & (step.rewards > 0)[:, None]
+    return Trajectory(
+        observation=jax.tree.map(lambda leaf: leaf[learning], step.observation),
+        legal=step.legal[learning],
+        actions=step.actions[learning],
+        log_probabilities=jnp.log(probability[learning]),
+        values=thought.values,
+        rewards=step.rewards,
+        did=paid[:, game.spec.deed_actions].T,
+        in_game=~game.terminated(step.state),
+        terminated_after=step.terminated_after,
+    )

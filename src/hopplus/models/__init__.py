@@ -1,0 +1,1 @@
+"""What an agent learns: each model is a file of its own with `init`, `apply` and, where it has one, `loss`."""

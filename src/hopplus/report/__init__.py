@@ -1,0 +1,17 @@
+"""From a run folder to pictures and one page that needs nothing else: no network, no file beside it."""
+
+from hopplus.report.curves import learning_curve, save_figure, seat_boxes, seat_curves
+from hopplus.report.page import page
+from hopplus.report.read import Run, read_run
+from hopplus.report.replay import Replay
+
+__all__ = [
+    "Replay",
+    "Run",
+    "learning_curve",
+    "page",
+    "read_run",
+    "save_figure",
+    "seat_boxes",
+    "seat_curves",
+]

@@ -1,0 +1,233 @@
+"""One HTML page about one run, with everything in it: no network, no file beside it.
+
+The page forbids itself to load anything (its Content-Security-Policy), so that it looks the same in ten years.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from hopplus.evaluation.statistics import Interval, seed_interval
+from hopplus.report import curves, replay, summary
+from hopplus.report.read import Run
+from hopplus.report.replay import Replay
+
+GROUP_TITLES = {
+    "charts": "Other charts",
+    "policy": "Policy",
+    "wm": "World model",
+    "moa": "Model of the others",
+    "goal": "Goals",
+    "imagined": "Imagined data",
+    "real": "Real data",
+    "count": "Counts",
+    "buffer": "Buffers",
+}
+"""Headings of the groups that we know; any other group is headed by its own name."""
+SPEED_TAG = "charts/steps_per_second"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One entry of the headline."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of the page; the caption stands in for it where there is nothing to draw."""
+
+    title: str
+    svg: Markup | None
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The small pictures of all tags that begin alike."""
+
+    key: str
+    title: str
+    pictures: list[Picture]
+
+
+def page(run: Run, replays: Sequence[Replay], *, title: str | None = None, best: float | None = None) -> str:
+    """The whole page as text; `best` is the best possible mean return, where it is known."""
+    groups = _groups(run)
+    content = {
+        "title": title or f"{run.config['agent']} on {run.config['game']}",
+        "run": run,
+        "facts": _facts(run),
+        "learning": _learning(run, best),
+        "learning_words": _learning_words(run),
+        "seat_pictures": _seat_pictures(run),
+        "verdict": [summary.seat_spread(run), summary.seat_trend(run)[1]],
+        "policy": groups.pop("policy", Group("policy", GROUP_TITLES["policy"], [])),
+        "groups": list(groups.values()),
+        "caption": curves.curve_caption(run),
+        "empty_words": _empty_words(run),
+        "evaluation": _evaluation(run.evaluation),
+        "symbols": replay.symbols(),
+        "symbol_half": replay.SYMBOL_HALF,
+        "bricks": replay.brick_data(),
+        "replays": [replay.replay_data(each) for each in replays],
+    }
+    return _environment().get_template("page.html").render(content)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("hopplus.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return environment
+
+
+def _facts(run: Run) -> list[Fact]:
+    config = run.config
+    facts = [
+        Fact("Game", str(config["game"])),
+        Fact("Agent", str(config["agent"])),
+        Fact("Seeds", str(run.num_seeds), _planned(run.num_seeds, config["seeds"])),
+        Fact("Steps per seed", f"{run.env_steps[-1]:,}", _planned(int(run.env_steps[-1]), config["steps"])),
+        _return_fact(run),
+    ]
+    if run.evaluation is not None:
+        mean, greedy = (_number(run.evaluation.get(key)) for key in ("mean_return", "mean_return_greedy"))
+        note = f"sampled after training; greedy {summary.number_words(greedy)}"
+        facts.append(Fact("Return of the final policy", summary.number_words(mean), note))
+    speeds = run.timing.get(SPEED_TAG, np.zeros(0))
+    speeds = speeds[np.isfinite(speeds)]
+    if len(speeds):
+        facts.append(Fact("Steps per second", f"{np.median(speeds):,.0f}", "median over blocks"))
+    return facts
+
+
+def _planned(reached: int, planned: Any) -> str:
+    """A word where a run has not done what it set out to do."""
+    return f"of {planned:,} planned" if isinstance(planned, int) and reached < planned else ""
+
+
+def _return_fact(run: Run) -> Fact:
+    name, where = "Mean return", f"last {summary.FINAL_SHARE:.0%} of training"
+    if not _has_numbers(run, summary.RETURN_TAG):
+        return Fact(name, "-", "no episode has ended yet")
+    interval = seed_interval(summary.final_means(run, summary.RETURN_TAG))
+    if math.isnan(interval.low):
+        return Fact(name, summary.number_words(interval.estimate), f"{where}; one seed, no interval")
+    low, high = map(summary.number_words, (interval.low, interval.high))
+    return Fact(name, summary.number_words(interval.estimate), f"{low} to {high}, 95% over seeds; {where}")
+
+
+def _learning(run: Run, best: float | None) -> Picture:
+    name = "Mean return over training"
+    if not _has_numbers(run, summary.RETURN_TAG):
+        return Picture(name, None, "There is no return to draw: no episode has ended yet.")
+    figure = curves.learning_curve({run.name: run}, best=best)
+    if best is None:
+        return Picture(name, _markup(figure, name), curves.curve_caption(run))
+    return Picture(name, _markup(figure, name), f"{curves.curve_caption(run)} Dashed: the best possible mean return.")
+
+
+def _learning_words(run: Run) -> str:
+    """Whether the seeds agree: a mean may hide one that failed."""
+    if not _has_numbers(run, summary.RETURN_TAG) or run.num_seeds == 1:
+        return ""
+    means = summary.final_means(run, summary.RETURN_TAG)
+    low, high = (summary.number_words(float(each)) for each in (np.nanmin(means), np.nanmax(means)))
+    where = f"Over the last {summary.FINAL_SHARE:.0%} of training"
+    return f"{where} the lowest seed has a mean return of {low}, the highest of {high}."
+
+
+def _seat_pictures(run: Run) -> list[Picture]:
+    if not any(_has_numbers(run, tag) for tag in summary.seat_tags(run)):
+        return []
+    over, end = "Return of each seat over training", "Return of each seat at the end of training"
+    caption = "Means over seeds, with their 95% intervals as bands."
+    return [
+        Picture(over, _markup(curves.seat_curves(run), over), caption),
+        Picture(end, _markup(curves.seat_boxes(run), end), curves.BOX_CAPTION),
+    ]
+
+
+def _groups(run: Run) -> dict[str, Group]:
+    """All tags that have no place of their own, by the part before the first slash; seats share one picture."""
+    families = dict.fromkeys(match[1] if (match := summary.SEAT.fullmatch(tag)) else tag for tag in run.metrics)
+    groups: dict[str, Group] = {}
+    for family in families:
+        if family in (summary.RETURN_FAMILY, summary.RETURN_TAG):
+            continue
+        key = family.split("/", 1)[0]
+        group = groups.setdefault(key, Group(key, GROUP_TITLES.get(key, key), []))
+        group.pictures.append(_small_picture(run, family))
+    return groups
+
+
+def _small_picture(run: Run, family: str) -> Picture:
+    if family not in run.metrics:
+        figure = curves.small_seat_curves(run, family)
+        return Picture(family, _markup(figure, family), "per seat, in the colours of the players")
+    if not _has_numbers(run, family):
+        return Picture(family, None, "no numbers")
+    return Picture(family, _markup(curves.small_curve(run, family), family))
+
+
+def _empty_words(run: Run) -> str:
+    """Losses that are no number are worth a word, because a curve just leaves them out."""
+    counts = {
+        tag: int((~np.isfinite(values)).sum()) for tag, values in run.metrics.items() if tag.startswith("policy/")
+    }
+    found = [f"{tag} ({count} of {run.metrics[tag].size})" for tag, count in counts.items() if count]
+    return f"Entries that are no finite number, and not drawn: {', '.join(found)}." if found else ""
+
+
+def _evaluation(evaluation: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A sentence and a row per seat; what the file does not say is a dash."""
+    if evaluation is None:
+        return None
+    episodes = evaluation.get("episodes")
+    over = f" over {episodes:,} episodes" if isinstance(episodes, int) else ""
+    mean, greedy = (_number(evaluation.get(key)) for key in ("mean_return", "mean_return_greedy"))
+    words = (
+        f"The final policy has a mean return of {summary.number_words(mean)}{over} when actions are drawn from it, and "
+        f"of {summary.number_words(greedy)} when it always takes its most likely action. In brackets: 95% intervals."
+    )
+    rows = [
+        {
+            "seat": str(row.get("seat", "-")),
+            **{how: summary.interval_words(_interval(row.get(how))) for how in ("sampled", "greedy")},
+        }
+        for row in evaluation.get("per_seat", [])
+        if isinstance(row, dict)
+    ]
+    return {"words": words, "rows": rows}
+
+
+def _interval(found: Any) -> Interval:
+    entries = found if isinstance(found, dict) else {}
+    return Interval(*(_number(entries.get(key)) for key in ("estimate", "low", "high")))
+
+
+def _number(found: Any) -> float:
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else math.nan
+
+
+def _has_numbers(run: Run, tag: str) -> bool:
+    return tag in run.metrics and bool(np.isfinite(run.metrics[tag]).any())
+
+
+def _markup(figure: Any, name: str) -> Markup:
+    """The figure's own text is escaped where it is made, by matplotlib and `inline_svg`."""
+    return Markup(curves.inline_svg(figure, name))

@@ -1,0 +1,153 @@
+"""A run folder, read from disk.
+
+The report knows the folder's files and nothing of the code that wrote them, so that it can show a run of any learner,
+a run that is still going on, and one that was killed in the middle of a line.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVALUATION_FILE = (
+    "config.json",
+    "metrics.jsonl",
+    "timing.jsonl",
+    "evaluation.json",
+)
+CONFIG_KEYS = ("agent", "game", "seeds", "steps")
+AXIS_KEYS = ("update", "env_steps")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run recorded. Seeds are the last axis of every metric; where a seed had nothing to tell, it is NaN."""
+
+    name: str
+    """The name of the folder."""
+    config: dict[str, Any]
+    env_steps: Int64[np.ndarray, " updates"]
+    metrics: Mapping[str, Float64[np.ndarray, "updates seeds"]]
+    timing: Mapping[str, Float64[np.ndarray, " blocks"]]
+    evaluation: dict[str, Any] | None
+
+    @property
+    def num_updates(self) -> int:
+        return len(self.env_steps)
+
+    @property
+    def num_seeds(self) -> int:
+        return next(iter(self.metrics.values())).shape[1]
+
+
+def read_run(folder: Path) -> Run:
+    """The run in a folder that `hopplus train --out` wrote."""
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}; give the folder that `hopplus train --out` wrote")
+    config = _read_object(folder, CONFIG_FILE)
+    missing = [key for key in CONFIG_KEYS if key not in config]
+    if missing:
+        raise ValueError(
+            f"{folder / CONFIG_FILE} does not say {', '.join(missing)}; "
+            "give a folder that `hopplus train --out` wrote, with its files as they were written"
+        )
+    lines = _in_order(folder, _read_lines(folder, METRICS_FILE))
+    evaluation = _read_object(folder, EVALUATION_FILE) if (folder / EVALUATION_FILE).exists() else None
+    return Run(
+        name=folder.resolve().name,
+        config=config,
+        env_steps=np.array([line["env_steps"] for line in lines], np.int64),
+        metrics=_by_tag(folder, lines),
+        timing=_timing(folder, _read_lines(folder, TIMING_FILE)),
+        evaluation=evaluation,
+    )
+
+
+def _read_text(folder: Path, name: str) -> str:
+    """A file of the folder; a character that was cut in two at the end must not make the rest unreadable."""
+    path = folder / name
+    if not path.is_file():
+        raise ValueError(
+            f"{folder} has no {name}; is it a run folder? give the folder that `hopplus train --out` wrote"
+        )
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _read_object(folder: Path, name: str) -> dict[str, Any]:
+    try:
+        found = json.loads(_read_text(folder, name))
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{folder / name} is damaged at line {error.lineno} ({error.msg}); restore it, or train again"
+        ) from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{folder / name} holds no JSON object; restore it, or train again")
+    return found
+
+
+def _read_lines(folder: Path, name: str) -> list[dict[str, Any]]:
+    """One object per line. The last line may be cut off, because a run may be killed while it writes."""
+    texts = [(number, text) for number, text in enumerate(_read_text(folder, name).split("\n"), 1) if text.strip()]
+    found = []
+    for position, (number, text) in enumerate(texts):
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError as error:
+            if position == len(texts) - 1:
+                break
+            raise ValueError(
+                f"{folder / name} is damaged at line {number} ({error.msg}); remove that line, or train again"
+            ) from error
+        if not isinstance(line, dict):
+            raise ValueError(f"line {number} of {folder / name} is no JSON object; remove that line, or train again")
+        found.append(line)
+    return found
+
+
+def _in_order(folder: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The lines by update. A run that was resumed may have written an update twice: the later line counts."""
+    path = folder / METRICS_FILE
+    if not lines:
+        raise ValueError(f"{path} has no complete line yet; wait for the first update, or train again")
+    for line in lines:
+        wrong = [key for key in AXIS_KEYS if not isinstance(line.get(key), int)]
+        if wrong:
+            raise ValueError(f"a line of {path} has no whole number {wrong[0]!r}; remove that line, or train again")
+    return [line for _, line in sorted({line["update"]: line for line in lines}.items())]
+
+
+def _by_tag(folder: Path, lines: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    """[updates, seeds] for every tag that occurs; an update that does not mention a tag has NaN there."""
+    path = folder / METRICS_FILE
+    tags = list(dict.fromkeys(tag for line in lines for tag in line if tag not in AXIS_KEYS))
+    if not tags:
+        raise ValueError(f"{path} holds no metrics, only steps; give a folder that `hopplus train --out` wrote")
+    rows = [(row, tag, line[tag]) for row, line in enumerate(lines) for tag in tags if tag in line]
+    num_seeds = next((len(values) for _, _, values in rows if isinstance(values, list)), 0)
+    metrics = {tag: np.full((len(lines), num_seeds), np.nan) for tag in tags}
+    for row, tag, values in rows:
+        if not isinstance(values, list) or len(values) != num_seeds or not all(map(_is_entry, values)) or not values:
+            raise ValueError(
+                f"update {lines[row]['update']} of {path}: {tag} is no list of one number per seed ({num_seeds}); "
+                "remove that line, or train again"
+            )
+        metrics[tag][row] = [np.nan if value is None else value for value in values]
+    return metrics
+
+
+def _is_entry(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _timing(folder: Path, lines: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    tags = list(dict.fromkeys(tag for line in lines for tag in line))
+    wrong = [tag for tag in tags if not all(_is_entry(line.get(tag)) for line in lines)]
+    if wrong:
+        raise ValueError(f"{folder / TIMING_FILE}: {wrong[0]} is not always a number; remove the lines where it is not")
+    return {
+        tag: np.array([np.nan if line.get(tag) is None else line[tag] for line in lines], np.float64) for tag in tags
+    }

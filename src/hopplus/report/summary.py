@@ -1,0 +1,119 @@
+"""The numbers behind the pictures: means and intervals over seeds, smoothing for display, and the verdict on the seats.
+
+Seeds are the only independent samples of a run: updates follow from one another, and seats share their episodes. So
+every interval here is over seeds, and because seeds are few it is Student's:
+
+    mean +- t(97.5%, n - 1) * s / sqrt(n)
+"""
+
+import re
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from hopplus.evaluation.statistics import CONFIDENCE, Interval, Trend, mean_of_known, page_trend, seed_interval
+from hopplus.report.read import Run
+
+FINAL_SHARE = 0.2
+RETURN_FAMILY = "charts/episodic_return"
+RETURN_TAG = f"{RETURN_FAMILY}/mean"
+LEAST_SEATS = LEAST_SEEDS = 3
+MANY_UPDATES = 100
+"""From here on curves are smoothed for display."""
+SEAT = re.compile(r"(.+)/player_(\d+)")
+
+
+def display_window(num_updates: int) -> int:
+    """Over how many updates a curve is averaged before it is drawn: about 2% of them, and odd."""
+    return 1 if num_updates < MANY_UPDATES else 2 * (num_updates // MANY_UPDATES) + 1
+
+
+def smooth(values: Float64[np.ndarray, "updates seeds"], window: int) -> Float64[np.ndarray, "updates seeds"]:
+    """A centred moving mean of what is known, narrower at both ends; NaN where nothing within reach is known."""
+    known = np.isfinite(values)
+    reach = window // 2
+    ends = np.arange(len(values))
+    first, last = np.maximum(ends - reach, 0), np.minimum(ends + reach + 1, len(values))
+    totals, counts = (
+        np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(each, axis=0)])
+        for each in (np.where(known, values, 0.0), known)
+    )
+    total, count = totals[last] - totals[first], counts[last] - counts[first]
+    return np.divide(total, count, out=np.full(values.shape, np.nan), where=count > 0)
+
+
+def final_updates(run: Run) -> Bool[np.ndarray, " updates"]:
+    """Which updates belong to the last fifth of training, by environment steps."""
+    return run.env_steps >= (1 - FINAL_SHARE) * run.env_steps[-1]
+
+
+def final_means(run: Run, tag: str) -> Float64[np.ndarray, " seeds"]:
+    """Each seed's mean over the last fifth of training."""
+    return mean_of_known(run.metrics[tag][final_updates(run)].T)
+
+
+def seat_tags(run: Run, family: str = RETURN_FAMILY) -> list[str]:
+    """The tags of a family that end in player_1, player_2, ..., in seat order."""
+    found = [(int(match[2]), tag) for tag in run.metrics if (match := SEAT.fullmatch(tag)) and match[1] == family]
+    return [tag for _, tag in sorted(found)]
+
+
+def seat_index(tag: str) -> int:
+    """The seat that a tag speaks of, counted from 0."""
+    match = SEAT.fullmatch(tag)
+    if match is None:
+        raise ValueError(f"{tag!r} speaks of no seat; give a tag that ends in /player_1, /player_2, ...")
+    return int(match[2]) - 1
+
+
+def seat_trend(run: Run) -> tuple[Trend | None, str]:
+    """Page's trend test over [seeds, seats] of the last fifth, or None, and in either case why, in words."""
+    tags = seat_tags(run)
+    if len(tags) < LEAST_SEATS:
+        return None, f"Page's trend test is left out: it needs {LEAST_SEATS} seats or more; this run has {len(tags)}."
+    if run.num_seeds < LEAST_SEEDS:
+        return (
+            None,
+            f"Page's trend test is left out: it needs {LEAST_SEEDS} seeds or more; this run has {run.num_seeds}.",
+        )
+    blocks = np.stack([final_means(run, tag) for tag in tags], axis=-1)
+    if not np.isfinite(blocks).all():
+        return None, "Page's trend test is left out: some seed has no return for some seat at the end of training."
+    trend = page_trend(blocks)
+    test = f"Page's trend test in both directions, the smaller p-value doubled: {p_words(trend.p_value)}"
+    if trend.p_value >= 1 - CONFIDENCE:
+        return trend, f"{test}. Later seats do neither better nor worse than earlier ones, as far as these seeds show."
+    better = "better" if trend.direction == "rising" else "worse"
+    return trend, f"{test}. Returns are {trend.direction} with the seat's number: later seats do {better}."
+
+
+def seat_spread(run: Run) -> str:
+    """How far apart the seats are at the end of training, in words."""
+    means = {tag.rsplit("/", 1)[1]: seed_interval(final_means(run, tag)).estimate for tag in seat_tags(run)}
+    means = {seat: mean for seat, mean in means.items() if np.isfinite(mean)}
+    if len(means) < 2:
+        return "There are not two seats with returns to compare."
+    best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+    return (
+        f"Over the last {FINAL_SHARE:.0%} of training the seats' means lie {means[best] - means[worst]:.2f} apart: "
+        f"{best} has the highest, {means[best]:.2f}, and {worst} the lowest, {means[worst]:.2f}."
+    )
+
+
+def p_words(p_value: float) -> str:
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}" if p_value < 0.1 else f"p = {p_value:.2f}"
+
+
+def number_words(number: float) -> str:
+    """Three digits that matter, whatever the size; a dash for what is not known."""
+    if not np.isfinite(number):
+        return "-"
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.2f}" if abs(number) >= 0.1 else f"{number:.3g}"
+
+
+def interval_words(interval: Interval) -> str:
+    """For example: 2.91 (2.85 to 2.97)."""
+    estimate = number_words(interval.estimate)
+    if not np.isfinite([interval.low, interval.high]).all():
+        return estimate
+    return f"{estimate} ({number_words(interval.low)} to {number_words(interval.high)})"

@@ -1,0 +1,111 @@
+"""Checkpoints by orbax: each is written beside its place and moved there when it is complete."""
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+from jaxtyping import Array, PyTree
+
+KEEP = 2
+
+
+class Checkpoints:
+    """The checkpoints of one run, by the number of updates done."""
+
+    def __init__(self, folder: Path, *, read_only: bool = False):
+        """Who only reads leaves half-written ones alone: they may be those of a training that goes on meanwhile."""
+        logging.getLogger("absl").setLevel(logging.ERROR)
+        self.folder = folder
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder} is not a folder; remove it, or train anew into another folder")
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=None if read_only else KEEP,
+            enable_async_checkpointing=False,
+            cleanup_tmp_directories=not read_only,
+            create=not read_only,
+            read_only=read_only,
+        )
+        handler = ocp.StandardCheckpointHandler()
+        self._manager = ocp.CheckpointManager(folder.absolute(), options=options, item_handlers=handler)
+
+    def save(self, num_updates: int, state: PyTree[Array]) -> None:
+        """From the host's memory, so that a run can be read on any number of devices."""
+        self._manager.save(num_updates, args=ocp.args.StandardSave(jax.device_get(_plain(state))))
+
+    @property
+    def latest(self) -> int | None:
+        return self._manager.latest_step()
+
+    def restore(self, num_updates: int, like: PyTree) -> PyTree[Array]:
+        """The state of that update, in the shapes of `like`."""
+        plain = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), jax.eval_shape(_plain, like))
+        place = self.folder / str(num_updates)
+        try:
+            with _without_echoes():
+                shapes = self._shapes(num_updates)
+                fits = shapes == sorted(tuple(leaf.shape) for leaf in jax.tree.leaves(plain))
+                restored = self._manager.restore(num_updates, args=ocp.args.StandardRestore(plain)) if fits else None
+        except Exception as error:
+            raise ValueError(
+                f"the checkpoint {place} cannot be read ({_first_line(error)}); "
+                "delete it to go on from the one before it, or train anew into another folder"
+            ) from None
+        if not fits:
+            raise ValueError(
+                f"the checkpoint {place} holds arrays of other shapes than the settings of the run ask for; "
+                "put back the config.json that it was trained with, or train anew into another folder"
+            )
+        return jax.tree.map(_as_was, like, restored)
+
+    def _shapes(self, num_updates: int) -> list[tuple[int, ...]]:
+        stored = self._manager.item_metadata(num_updates)
+        if stored is None:
+            raise ValueError("its index is missing")
+        return sorted(tuple(leaf.shape) for leaf in jax.tree.leaves(stored))
+
+    def close(self) -> None:
+        self._manager.close()
+
+
+@contextmanager
+def _without_echoes() -> Iterator[None]:
+    """Where one array cannot be read, orbax drops the others, and each of them would say so on stderr."""
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda echo: None if "Event loop is closed" in str(echo.exc_value) else hook(echo)
+    try:
+        yield
+    except Exception:
+        time.sleep(0.3)
+        raise
+    finally:
+        sys.unraisablehook = hook
+
+
+def _is_key(leaf: Array | jax.ShapeDtypeStruct) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _plain(state: PyTree[Array]) -> PyTree[Array]:
+    """As orbax can save it: keys as numbers, and a number in the place of an array without any."""
+
+    def plain(leaf: Array) -> Array:
+        return jax.random.key_data(leaf) if _is_key(leaf) else leaf if leaf.size else jnp.zeros((), leaf.dtype)
+
+    return jax.tree.map(plain, state)
+
+
+def _as_was(like: jax.ShapeDtypeStruct, leaf: np.ndarray) -> Array:
+    if _is_key(like):
+        return jax.random.wrap_key_data(jnp.asarray(leaf))
+    return jnp.asarray(leaf) if like.size else jnp.zeros(like.shape, like.dtype)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]

@@ -1,0 +1,96 @@
+"""The settings of a run: every field is a flag of `hopplus train` and a line of the run's `config.json`."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Annotated, Literal
+
+import tyro
+
+from hopplus.games.coplayers import Lineup, read_policies
+from hopplus.games.game import Game
+from hopplus.games.presets import PRESETS, make
+from hopplus.learning.learner import LearnerConfig, Task
+
+NUM_SEEDS = 2**32
+"""JAX keeps 32 bits of a seed: a larger one would silently be the same as another."""
+
+
+def check_seed(seed: int) -> None:
+    if not 0 <= seed < NUM_SEEDS:
+        raise ValueError(f"--seed is {seed}; give a whole number from 0 to {NUM_SEEDS - 1}")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One training: an agent, a game, several seeds side by side."""
+
+    agent: tyro.conf.Suppress[Literal["ppo"]] = "ppo"
+    """The kind of agent."""
+    game: str = "stag-hunt-4x4"
+    """A name from `hopplus games`, or MODULE:FACTORY for a game of your own."""
+    arenas: Literal["default", "off"] | tuple[int, int] = "default"
+    """Train in squares of the board with sides in this range, as in --arenas 3 8. `default` is the game's own
+    curriculum: 8x8 stag hunts have one. Evaluation is always on the whole board."""
+    co_players: str | None = None
+    """Fixed co-players for the last seats, as in nearest_stag,nearest_stag,random; the seats before them learn. None:
+    all seats learn."""
+    seeds: int = 5
+    """How many trainings run side by side, in one program."""
+    steps: int = 2_000_000
+    """Environment steps of each seed; a step of all seats of one table is one. Cut to whole updates."""
+    seed: int = 0
+    """Where the random streams of all seeds begin."""
+    checkpoint_every: int = 10
+    """Updates between two checkpoints: the most that a killed run loses."""
+    wandb: str | None = None
+    """The Weights & Biases project to log to as well."""
+    learner: Annotated[LearnerConfig, tyro.conf.arg(name="")] = field(default_factory=LearnerConfig)
+    """How the agent learns."""
+
+    def __post_init__(self):
+        for name, value in (("seeds", self.seeds), ("checkpoint-every", self.checkpoint_every)):
+            if value < 1:
+                raise ValueError(f"--{name} is {value}; give 1 or more")
+        check_seed(self.seed)
+        if self.steps < self.learner.steps_per_update:
+            raise ValueError(
+                f"--steps is {self.steps}, less than one update of {self.learner.steps_per_update} "
+                "(--envs x --rollout-steps); give more steps, or fewer environments"
+            )
+
+    @property
+    def num_updates(self) -> int:
+        return self.steps // self.learner.steps_per_update
+
+    @cached_property
+    def evaluation_game(self) -> Game:
+        """The game itself, without a curriculum."""
+        return make(self.game)
+
+    @cached_property
+    def task(self) -> Task:
+        """What is learned; raises where the settings make no sense together."""
+        game = self._training_game()
+        seats = game.spec.num_agents
+        others = read_policies(self.co_players, game.spec) if self.co_players is not None else ()
+        if len(others) >= seats:
+            raise ValueError(
+                f"--co-players names {len(others)} players for the {seats} seats of {self.game}; "
+                f"name {seats - 1} at most, so that a seat is left to learn"
+            )
+        return Task(game, Lineup(others), self.num_updates)
+
+    def _training_game(self) -> Game:
+        game = self.evaluation_game
+        sides = self.arenas
+        if sides == "default":
+            sides = PRESETS[self.game].arena_sides if self.game in PRESETS else None
+        if sides is None or sides == "off":
+            return game
+        grid = getattr(game, "grid", None)
+        if grid is None:
+            raise ValueError(f"--arenas {sides[0]} {sides[1]}: {self.game} has no board; leave --arenas out")
+        try:
+            return replace(game, grid=replace(grid, arena_sides=tuple(sides)))
+        except ValueError as error:
+            raise ValueError(f"--arenas {sides[0]} {sides[1]}: {error}") from None

@@ -1,0 +1,155 @@
+"""The files of a run folder, and what makes one folder fit one set of settings.
+
+config.json      all settings, the version of hopplus and of the game's rules
+metrics.jsonl    a line per update; every tag has one number per seed; the same bytes however often a run was killed
+timing.jsonl     a line per block of updates: how long it took
+evaluation.json  what `hopplus evaluate` found last, in self-play
+checkpoints/     written by orbax, each complete or not there
+tensorboard/     the same metrics as events, a folder per seed
+"""
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from hopplus import __version__
+from hopplus.runs.config import RunConfig
+
+CONFIG, METRICS, TIMING, EVALUATION = "config.json", "metrics.jsonl", "timing.jsonl", "evaluation.json"
+CHECKPOINTS, TENSORBOARD = "checkpoints", "tensorboard"
+DESCRIBED = {"version", "game_name", "game_version"}
+"""What `config.json` says besides the settings."""
+PUT_BACK = "put the file back as it was, or train anew into another folder"
+ACCEPTED = {int: (int,), float: (int, float), str: (str,), NoneType: (NoneType,)}
+MAY_CHANGE = {"version", "steps", "wandb", "checkpoint_every"}
+"""Settings that may differ when a run goes on; `steps` only where the entropy bonus does not depend on them."""
+
+
+def describe(config: RunConfig) -> dict[str, Any]:
+    """The settings as they are written down."""
+    spec = config.evaluation_game.spec
+    return {"version": __version__, "game_name": spec.name, "game_version": spec.version, **asdict(config)}
+
+
+def open_folder(folder: Path, config: RunConfig) -> None:
+    """Make the folder, or check that it holds a run of these settings."""
+    wanted = json.loads(json.dumps(describe(config)))
+    if (folder / CONFIG).exists():
+        read_config(folder)
+        _check_same(folder, read_description(folder), wanted)
+    else:
+        _make_folder(folder)
+    write_json(folder / CONFIG, wanted)
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.is_file():
+        raise ValueError(f"{folder} is a file; give a folder for the run with --out")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"cannot make the folder {folder} ({error.strerror}); give another with --out") from None
+    half_written = _fresh(folder / CONFIG)  # by a run that was killed at its very start
+    if any(path != half_written for path in folder.iterdir()):
+        raise ValueError(f"{folder} is not empty and holds no run; give another folder with --out")
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """What `config.json` says."""
+    path = folder / CONFIG
+    if not path.is_file():
+        raise ValueError(
+            f"{folder} has no {CONFIG}; is it a run folder? give the folder that `hopplus train --out` wrote"
+        )
+    try:
+        description = json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); {PUT_BACK}") from None
+    if not isinstance(description, dict) or not description.keys() >= DESCRIBED:
+        raise ValueError(f"{path} is not the settings of a run; {PUT_BACK}")
+    return description
+
+
+def read_config(folder: Path) -> RunConfig:
+    """The settings of a run, with the rules it was trained under still in force."""
+    description = read_description(folder)
+    try:
+        config = _read(RunConfig, {name: description[name] for name in description.keys() - DESCRIBED}, "")
+        spec = config.evaluation_game.spec
+    except ValueError as error:
+        raise ValueError(
+            f"{folder / CONFIG} holds settings that this hopplus cannot use ({error}); {PUT_BACK}"
+        ) from None
+    if (spec.name, spec.version) != (description["game_name"], description["game_version"]):
+        raise ValueError(
+            f"{folder} was trained on version {description['game_version']} of {description['game_name']}, but this "
+            f"hopplus has version {spec.version} of {spec.name}; use hopplus {description['version']}, or train anew "
+            "into another folder"
+        )
+    return config
+
+
+def _read(kind: Any, value: Any, name: str) -> Any:
+    """What was written as JSON, as the annotation wants it; raises ValueError where it cannot be that."""
+    origin, options = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        found = value.keys() if isinstance(value, dict) else {"no settings"}
+        if wrong := sorted(found ^ hints.keys()):
+            raise ValueError(f"{'missing' if wrong[0] in hints else 'unknown'}: {name}{wrong[0]}")
+        fields = {field: _read(hint, value[field], f"{name}{field}.") for field, hint in hints.items()}
+        return cast(type, kind)(**fields)
+    if origin in (Union, UnionType):
+        for option in options:
+            with suppress(ValueError):
+                return _read(option, value, name)
+    elif origin is tuple and isinstance(value, list):
+        kinds = options[:1] * len(value) if options[-1] is ... else options
+        if len(kinds) == len(value):
+            return tuple(_read(kind, part, name) for kind, part in zip(kinds, value, strict=True))
+    elif type(value) in ACCEPTED.get(kind, ()) or (origin is Literal and value in options):
+        return value
+    raise ValueError(f"{name.rstrip('.')} is {value!r}")
+
+
+def _check_same(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    found, wanted = _flat(found), _flat(wanted)
+    for name in sorted(wanted):
+        if name not in MAY_CHANGE and found[name] != wanted[name]:
+            flag = f"--{name.removeprefix('learner.').replace('_', '-')}"
+            raise ValueError(
+                f"{folder} holds a run with {flag} {found[name]}, not {wanted[name]}; "
+                "give the same settings to go on with it, or another folder with --out"
+            )
+    steps = found["steps"]
+    if wanted["steps"] < steps:
+        raise ValueError(f"{folder} holds a run of {steps} steps; give as many with --steps, or more to go on")
+    annealed = wanted["learner.ppo.entropy_coefficient"] != wanted["learner.ppo.final_entropy_coefficient"]
+    if wanted["steps"] != steps and annealed:
+        raise ValueError(
+            f"{folder} holds a run whose entropy bonus falls over its {steps} steps, so it cannot become longer; give "
+            f"--steps {steps}, or another folder with --out (--ppo.entropy-coefficient and "
+            "--ppo.final-entropy-coefficient must be equal for more steps)"
+        )
+
+
+def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat = {}
+    for name, value in tree.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Whole or not at all: a kill in between leaves the old file."""
+    _fresh(path).write_text(json.dumps(content, indent=2) + "\n")
+    os.replace(_fresh(path), path)
+
+
+def _fresh(path: Path) -> Path:
+    """Where a file is written before it takes its place."""
+    return path.with_suffix(".tmp")

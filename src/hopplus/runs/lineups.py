@@ -1,0 +1,70 @@
+"""Line-ups of trained policies, scripts and other runs."""
+
+from pathlib import Path
+
+import equinox as eqx
+import jax
+
+from hopplus.games.coplayers import Lineup, Policy, read_policies
+from hopplus.runs.run import Run, load
+
+
+def seat_players(run: Run, co_players: str | None, *, greedy: bool, rotate: int = 0) -> tuple[Lineup, list[str]]:
+    """Who sits where, and what to call them; arrays have a leading axis of the run's seeds.
+
+    The run's policies take the first seats, the co-players the last; then everybody moves on by `rotate` seats.
+    """
+    seats = run.game.spec.num_agents
+    if not 0 <= rotate < seats:
+        raise ValueError(f"--rotate is {rotate}; give 0 to {seats - 1}, since {run.config.game} has {seats} seats")
+    if co_players is None:
+        players = run.lineup(greedy=greedy).policies
+        names = [f"{run.folder.name}:{seat + 1}" for seat in range(run.num_learning)]
+        names += split(run.config.co_players) if run.config.co_players else []
+    else:
+        texts = split(co_players)
+        first = run.players(greedy=greedy)[: max(seats - len(texts), 0)]
+        if len(first) + len(texts) != seats or not first:
+            raise ValueError(
+                f"--co-players names {len(texts)} players; with the {run.num_learning} trained seats of {run.folder} "
+                f"they must fill the {seats} seats of {run.config.game}, one of them at least by the run"
+            )
+        names = [f"{run.folder.name}:{seat + 1}" for seat in range(len(first))] + texts
+        players = (*first, *(_player(text, run, len(first) + index, greedy) for index, text in enumerate(texts)))
+    order = [(seat - rotate) % seats for seat in range(seats)]
+    return Lineup(tuple(players[seat] for seat in order)), [names[seat] for seat in order]
+
+
+def split(text: str) -> list[str]:
+    """Cut at the commas that are not inside brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _player(text: str, run: Run, seat: int, greedy: bool) -> Policy:
+    path, number = (text, "") if not text or Path(text).is_dir() else _cut_number(text)
+    if not text or not Path(path).is_dir():
+        if "/" in text or ":" in text:
+            raise ValueError(f"--co-players: there is no run folder {path}; give a run, as in runs/other, or a script")
+        (policy,) = read_policies(text, run.game.spec)
+        return policy
+    other = load(path)
+    if not eqx.tree_equal(other.game, run.game):
+        raise ValueError(f"{path} plays {other.config.game}, not {run.config.game}; give a run of the same game")
+    if number and not (number.isdigit() and 1 <= int(number) <= other.num_learning):
+        raise ValueError(f"--co-players: {path} has no seat {number}; give 1 to {other.num_learning}, as in {path}:1")
+    chosen = int(number) - 1 if number else seat % other.num_learning
+    player = other.players(greedy=greedy)[chosen]
+    pairs = [index % other.config.seeds for index in range(run.config.seeds)]
+    return jax.tree.map(lambda leaf: leaf[jax.numpy.array(pairs)], player)
+
+
+def _cut_number(text: str) -> tuple[str, str]:
+    path, _, number = text.rpartition(":")
+    return (path, number) if path else (text, "")

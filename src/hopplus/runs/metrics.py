@@ -1,0 +1,148 @@
+"""What a run writes down as it goes: JSON lines for programs, events for TensorBoard, Weights & Biases when asked.
+
+Between updates nothing is lost or doubled: when a run goes on from a checkpoint, the lines after it are cut off first.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from tensorboardX import SummaryWriter
+
+from hopplus.runs.config import RunConfig
+from hopplus.runs.folder import METRICS, TENSORBOARD, TIMING
+
+MEAN_HAS_A_NAME = {"charts/episodic_return"}
+"""Tags whose mean over seats is called `/mean`; of all others the plain tag is the mean."""
+AXES = {"update", "env_steps"}
+"""What a row says of itself; everything else is a list over seeds."""
+Row = dict[str, Any]
+
+
+def rows(metrics: dict[str, np.ndarray], first_update: int, num_updates: int, steps_per_update: int) -> Iterator[Row]:
+    """A row for each update; [updates, seeds] or [updates, seeds, seats] come in, lists over seeds come out."""
+    by_tag = dict(sorted(tag for name, values in metrics.items() for tag in _tags(name, values[:num_updates])))
+    for index in range(num_updates):
+        update = first_update + index + 1
+        row: Row = {"update": update, "env_steps": update * steps_per_update}
+        yield row | {tag: [_number(value) for value in values[index]] for tag, values in by_tag.items()}
+
+
+def _tags(name: str, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    if values.ndim == 2:
+        yield name, values
+        return
+    yield f"{name}/mean" if name in MEAN_HAS_A_NAME else name, values.mean(axis=-1)
+    if values.shape[-1] > 1:
+        for seat in range(values.shape[-1]):
+            yield f"{name}/player_{seat + 1}", values[..., seat]
+
+
+def _number(value: np.floating) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+class Writers:
+    """All places that a run's metrics go to."""
+
+    def __init__(self, folder: Path, config: RunConfig, done: int, description: dict[str, Any]):
+        cut_after(folder / METRICS, done, every_update=True)
+        cut_after(folder / TIMING, done)
+        self._wandb = _start_wandb(config.wandb, folder, description) if config.wandb else None
+        self._metrics, self._timing = ((folder / name).open("a") for name in (METRICS, TIMING))
+        # What will be done again is hidden; a name of its own keeps an older file from being emptied.
+        again = done * config.learner.steps_per_update + 1 if (folder / TENSORBOARD).exists() else None
+        self._events = [
+            SummaryWriter(
+                str(folder / TENSORBOARD / f"seed_{seed}"), purge_step=again, filename_suffix=f".from_update_{done}"
+            )
+            for seed in range(config.seeds)
+        ]
+
+    def write(self, row: Row) -> None:
+        self._metrics.write(json.dumps(row) + "\n")
+        for tag, values in row.items():
+            if isinstance(values, list):
+                for events, value in zip(self._events, values, strict=True):
+                    if value is not None:
+                        events.add_scalar(tag, value, row["env_steps"])
+        if self._wandb:
+            self._wandb.log(_for_wandb(row), step=row["update"])
+
+    def write_timing(self, row: Row) -> None:
+        self._timing.write(json.dumps(row) + "\n")
+        for events in self._events:
+            events.add_scalar("charts/steps_per_second", row["charts/steps_per_second"], row["env_steps"])
+
+    def flush(self) -> None:
+        for file in (self._metrics, self._timing, *self._events):
+            file.flush()
+
+    def close(self) -> None:
+        for file in (self._metrics, self._timing, *self._events):
+            file.close()
+        if self._wandb:
+            self._wandb.finish()
+
+
+def cut_after(path: Path, done: int, *, every_update: bool = False) -> None:
+    """Drop the lines of updates that will be done again, and a last line that a kill cut in two."""
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    kept, last = [], 0
+    for number, line in enumerate(lines, start=1):
+        if not line.endswith(b"\n"):
+            break
+        update = _update_of(line)
+        if update is None or update <= last or (every_update and update != last + 1):
+            raise ValueError(
+                f"{path} is damaged at line {number}; put the file back, or train anew into another folder"
+            )
+        if update > done:
+            break
+        kept.append(line)
+        last = update
+    if every_update and last < done:
+        raise ValueError(
+            f"{path} ends at update {last}, but the checkpoint is of update {done}; "
+            "put the file back, or train anew into another folder"
+        )
+    fresh = path.with_suffix(".tmp")
+    fresh.write_bytes(b"".join(kept))
+    fresh.replace(path)
+
+
+def _update_of(line: bytes) -> int | None:
+    try:
+        update = json.loads(line)["update"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return update if isinstance(update, int) else None
+
+
+def _for_wandb(row: Row) -> dict[str, float | int]:
+    """W&B draws numbers, not lists: the mean over seeds under the tag itself, then seed by seed."""
+    drawn: dict[str, float | int] = {"env_steps": row["env_steps"]}
+    for tag, values in row.items():
+        known = {seed: value for seed, value in enumerate(values) if value is not None} if tag not in AXES else {}
+        if known:
+            drawn[tag] = sum(known.values()) / len(known)
+            drawn |= {f"seed_{seed}/{tag}": value for seed, value in known.items()}
+    return drawn
+
+
+def find_wandb() -> Any:
+    """The package, or a word on how to get it."""
+    try:
+        import wandb  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ValueError("--wandb needs the wandb package; pip install wandb, or leave --wandb out") from None
+    return wandb
+
+
+def _start_wandb(project: str, folder: Path, config: dict[str, Any]) -> Any:
+    unique = f"{folder.name}-{crc32(str(folder.absolute()).encode()):08x}"
+    return find_wandb().init(project=project, name=folder.name, id=unique, resume="allow", dir=folder, config=config)

@@ -1,0 +1,83 @@
+"""A run that was trained: its settings, and its policies as pure functions."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+from jaxtyping import Array, PyTree
+
+from hopplus.games.coplayers import Lineup, Policy
+from hopplus.games.game import Game
+from hopplus.learning.learner import init, seats_of
+from hopplus.models.actor_critic import ActorCritic, Player
+from hopplus.runs.checkpoints import Checkpoints
+from hopplus.runs.config import RunConfig
+from hopplus.runs.folder import CHECKPOINTS, read_config
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run folder holds, as of its last checkpoint."""
+
+    folder: Path
+    config: RunConfig
+    num_updates: int
+    params: ActorCritic
+    """Leading axes: seeds, learning seats."""
+
+    @property
+    def game(self) -> Game:
+        """The game that the run is judged on: the whole board, without a curriculum."""
+        return self.config.evaluation_game
+
+    @property
+    def num_learning(self) -> int:
+        return self.config.task.num_learning
+
+    def policy(self, *, seed: int = 0, seat: int = 0, greedy: bool = False) -> Player:
+        """One trained policy: `probabilities, memory = policy(observation, legal, policy.start())`."""
+        if not 0 <= seed < self.config.seeds:
+            raise ValueError(f"{self.folder} has no seed {seed}; its seeds are 0 to {self.config.seeds - 1}")
+        if not 0 <= seat < self.num_learning:
+            raise ValueError(f"{self.folder} trained no seat {seat}; its seats are 0 to {self.num_learning - 1}")
+        return Player(_at(_at(self.params, seed), seat), greedy)
+
+    def players(self, *, greedy: bool = False) -> tuple[Player, ...]:
+        """The trained policies, seat by seat; their arrays have a leading axis of seeds."""
+        by_seat = [
+            jax.tree.map(lambda leaf, seat=seat: leaf[:, seat], self.params) for seat in range(self.num_learning)
+        ]
+        return tuple(Player(params, greedy) for params in by_seat)
+
+    def lineup(self, *, greedy: bool = False) -> Lineup:
+        """Everybody at the table as in training: the trained policies, then the co-players if there were any."""
+        others: tuple[Policy, ...] = self.config.task.co_players.policies
+        return Lineup((*self.players(greedy=greedy), *others))
+
+
+def load(folder: Path | str) -> Run:
+    """Read a run folder."""
+    folder = Path(folder)
+    config = read_config(folder)
+    if not (folder / CHECKPOINTS).is_dir():
+        raise ValueError(f"{folder} has no checkpoint yet; train it first, with the command that began it")
+    checkpoints = Checkpoints(folder / CHECKPOINTS, read_only=True)
+    try:
+        done = checkpoints.latest
+        if done is None:
+            raise ValueError(f"{folder} has no checkpoint yet; train it first, with the command that began it")
+        state = checkpoints.restore(done, state_shapes(config))
+    finally:
+        checkpoints.close()
+    by_seat = jax.vmap(lambda params: seats_of(config.task, params).params)(state.params)
+    return Run(folder, config, done, by_seat)
+
+
+def state_shapes(config: RunConfig) -> PyTree[jax.ShapeDtypeStruct]:
+    """What a checkpoint of such a run holds."""
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), config.seeds))
+    return jax.eval_shape(jax.vmap(lambda key: init(config.learner, config.task, key=key)), keys)
+
+
+def _at(tree: PyTree[Array], index: int) -> PyTree[Array]:
+    return jax.tree.map(lambda leaf: leaf[index], tree)

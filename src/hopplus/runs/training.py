@@ -1,0 +1,146 @@
+"""The loop around the compiled program: run a block of updates, write down what came out, keep checkpoints."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.learning.devices import on_every
+from hopplus.learning.learner import LearnerConfig, LearnerState, Task, init, train_block
+from hopplus.runs.checkpoints import Checkpoints
+from hopplus.runs.config import RunConfig
+from hopplus.runs.folder import CHECKPOINTS, describe, open_folder
+from hopplus.runs.metrics import Row, Writers, find_wandb, rows
+from hopplus.runs.run import Run, load, state_shapes
+
+MOST_UPDATES, BLOCK_SECONDS = 32, 3.0
+"""A block is as many updates as take about so long, so that progress shows and a kill is never far from a line."""
+
+
+class NonFiniteRunError(RuntimeError):
+    """Training produced numbers that are not finite."""
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """Somebody who is told how a run goes; the progress display is one."""
+
+    def compiling(self, config: RunConfig, done: int) -> None: ...
+
+    def block(self, row: Row, updates_done: int, steps_per_second: float) -> None: ...
+
+
+@dataclass(frozen=True)
+class Program:
+    """The compiled training program of a run."""
+
+    init: Any
+    block: Any
+
+
+def compile_program(config: LearnerConfig, task: Task, keys: jax.Array) -> Program:
+    """Compile once, before anything runs; the state given to a block is used up by it."""
+    everywhere = on_every(config.devices)
+    init_all = jax.jit(jax.vmap(lambda key: init(config, task, key=key)), out_shardings=everywhere)
+    states = jax.eval_shape(init_all, keys)
+    block = jax.jit(
+        lambda states, num_updates: train_block(config, task, states, num_updates, MOST_UPDATES),
+        donate_argnums=0,
+        in_shardings=everywhere,
+        out_shardings=everywhere,
+    )
+    return Program(init_all, block.lower(states, jax.ShapeDtypeStruct((), jnp.int32)).compile())
+
+
+def seed_keys(config: RunConfig) -> jax.Array:
+    """A key for each seed: the first ones stay the same when there are more."""
+    base = jax.random.key(config.seed)
+    return jax.vmap(lambda index: jax.random.fold_in(base, index))(jnp.arange(config.seeds))
+
+
+def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None) -> Run:
+    """Train into the folder, or go on where the run in it stopped; the result is the same to the bit."""
+    out = Path(out)
+    task = config.task
+    on_every(config.learner.devices)  # what is missing is said before there is a folder, and before the compiler runs
+    if config.wandb:
+        find_wandb()
+    open_folder(out, config)
+    checkpoints = Checkpoints(out / CHECKPOINTS)
+    try:
+        done = checkpoints.latest or 0
+        if done < config.num_updates:
+            if watcher:
+                watcher.compiling(config, done)
+            _go_on(config, task, out, done, checkpoints, watcher)
+    finally:
+        checkpoints.close()
+    return load(out)
+
+
+def _go_on(
+    config: RunConfig, task: Task, out: Path, done: int, checkpoints: Checkpoints, watcher: Watcher | None
+) -> None:
+    restored = checkpoints.restore(done, state_shapes(config)) if done else None
+    writers = Writers(out, config, done, describe(config))
+    try:
+        program = compile_program(config.learner, task, seed_keys(config))
+        if restored is None:
+            states = jax.block_until_ready(program.init(seed_keys(config)))
+        else:
+            states = jax.device_put(restored, on_every(config.learner.devices))
+        _run(config, program, states, done, checkpoints, writers, watcher)
+    finally:
+        writers.close()
+
+
+def _run(
+    config: RunConfig,
+    program: Program,
+    states: LearnerState,
+    done: int,
+    checkpoints: Checkpoints,
+    writers: Writers,
+    watcher: Watcher | None,
+) -> None:
+    wanted = 1
+    while done < config.num_updates:
+        to_checkpoint = config.checkpoint_every - done % config.checkpoint_every
+        num_updates = min(wanted, to_checkpoint, config.num_updates - done, MOST_UPDATES)
+        started = time.perf_counter()
+        count = jax.device_put(np.int32(num_updates), on_every(config.learner.devices))
+        states, metrics = program.block(states, count)
+        metrics = jax.device_get(metrics)
+        seconds = time.perf_counter() - started
+        _check_finite(metrics["policy/finite"][:num_updates], done, checkpoints)
+        per_update = config.learner.steps_per_update
+        row: Row = {}
+        for row in rows(metrics, done, num_updates, per_update):
+            writers.write(row)
+        done += num_updates
+        rate = num_updates * per_update * config.seeds / seconds
+        timing = {"update": done, "env_steps": done * per_update, "seconds": seconds, "charts/steps_per_second": rate}
+        writers.write_timing(timing)
+        writers.flush()
+        if done % config.checkpoint_every == 0 or done == config.num_updates:
+            checkpoints.save(done, states)
+        if watcher:
+            watcher.block(row, done, rate)
+        wanted = max(1, round(BLOCK_SECONDS * num_updates / seconds))
+
+
+def _check_finite(finite: np.ndarray, done: int, checkpoints: Checkpoints) -> None:
+    """Stop before anything that is not a number is written over what is good."""
+    if finite.all():
+        return
+    update, seed, learner = (int(where[0]) for where in np.nonzero(finite == 0))
+    last = checkpoints.latest
+    kept = f"the checkpoint of update {last} is kept in {checkpoints.folder}" if last else "there was no checkpoint yet"
+    raise NonFiniteRunError(
+        f"the parameters of learner {learner + 1} in seed {seed} are not finite after update {done + update + 1}; "
+        f"{kept}. Try a lower --ppo.learning-rate, and `hopplus check` on a game of your own"
+    )

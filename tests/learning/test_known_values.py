@@ -1,0 +1,144 @@
+"""Games whose answers are known: what the learner must have learned, and the exact value of what it plays."""
+
+from dataclasses import replace
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.games.coplayers import Lineup, read_policies
+from hopplus.games.game import NO_ACTION, Observation
+from hopplus.games.matrix import STAG_HUNT, MatrixGame
+from hopplus.learning import learner
+from hopplus.learning.learner import LearnerConfig, Task
+from hopplus.learning.ppo import PPOConfig
+from hopplus.models import actor_critic
+from hopplus.models.actor_critic import ActorCriticConfig
+from reference.matrix import Rules
+from reference.matrix_solver import values as exact_values
+
+CONFIG = LearnerConfig(
+    envs=64,
+    rollout_steps=10,
+    network=ActorCriticConfig(hidden=(32,)),
+    ppo=PPOConfig(minibatch_size=160, learning_rate=1e-2, entropy_coefficient=0.01, final_entropy_coefficient=0.0),
+)
+
+
+def train(game, updates, config=CONFIG, co_players=(), seed=0):
+    task = Task(game, Lineup(co_players), updates)
+    state = learner.init(config, task, key=jax.random.key(seed))
+
+    @eqx.debug.assert_max_traces(max_traces=1)
+    def block(states):
+        return learner.train_block(config, task, states, jnp.int32(updates), updates)
+
+    one_seed = jax.tree.map(lambda leaf: leaf[None], state)
+    states, metrics = jax.jit(block)(one_seed)
+    return jax.tree.map(lambda leaf: leaf[0], states), metrics
+
+
+def ask(params, learner_index, game, time, last_actions):
+    """What one learner thinks of a situation: its action probabilities and value."""
+    one = jax.tree.map(lambda leaf: leaf[learner_index], params)
+    observation = Observation(
+        planes=jnp.zeros((1, 1, 0), jnp.uint8),
+        time=jnp.float32(time / game.horizon),
+        last_actions=jnp.array(last_actions, jnp.int32),
+    )
+    logs, value = actor_critic.apply(one, observation, jnp.ones(len(game.payoff), bool))
+    return np.exp(np.asarray(logs, np.float64)), float(value)
+
+
+class Probe(MatrixGame):
+    """A matrix game whose rewards are decided otherwise."""
+
+    payoff: tuple[tuple[float, ...], ...] = eqx.field(static=True, default=((1.0, 1.0), (1.0, 1.0)))
+    pay: ClassVar = None
+
+    def step(self, state, actions, *, key):
+        after, _ = super().step(state, actions, key=key)
+        return after, jnp.asarray(type(self).pay(state, actions), jnp.float32)
+
+
+class OneStep(Probe):
+    """One round that pays 1 whatever is done: the value is 1."""
+
+    pay = staticmethod(lambda _state, _actions: jnp.ones(2))
+
+
+class LaterReward(Probe):
+    """Three rounds, paid only in the last: values are discount^2, discount, 1."""
+
+    pay = staticmethod(lambda state, _: jnp.where(state.time == 2, jnp.ones(2), jnp.zeros(2)))
+
+
+class RightAction(Probe):
+    """One round that pays 1 for action 1."""
+
+    pay = staticmethod(lambda _, actions: (actions == 1).astype(jnp.float32))
+
+
+class RememberedAction(Probe):
+    """Two rounds; the second pays for repeating what the other did in the first."""
+
+    pay = staticmethod(
+        lambda state, actions: ((state.time == 1) & (actions == jnp.roll(state.last_actions, 1))).astype(jnp.float32)
+    )
+
+
+def test_value_of_one_step():
+    game = OneStep(horizon=1)
+    state, _ = train(game, 30)
+    for seat in (0, 1):
+        assert ask(state.params, seat, game, 0, [NO_ACTION] * 2)[1] == pytest.approx(1, abs=0.02)
+
+
+def test_value_of_a_later_reward_is_discounted():
+    game = LaterReward(horizon=3)
+    config = replace(CONFIG, ppo=replace(CONFIG.ppo, discount=0.5))
+    state, _ = train(game, 100, config)
+    for time, expected in enumerate([0.25, 0.5, 1.0]):
+        last = [NO_ACTION] * 2 if time == 0 else [0, 0]
+        assert ask(state.params, 0, game, time, last)[1] == pytest.approx(expected, abs=0.05)
+
+
+def test_the_right_action_is_found():
+    game = RightAction(horizon=1)
+    state, _ = train(game, 40)
+    for seat in (0, 1):
+        assert ask(state.params, seat, game, 0, [NO_ACTION] * 2)[0][1] > 0.95
+
+
+def test_what_was_seen_decides():
+    game = RememberedAction(horizon=2)
+    state, _ = train(game, 80)
+    for other in (0, 1):
+        probabilities, value = ask(state.params, 0, game, 1, [0, other])
+        assert probabilities[other] > 0.9 and value == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("horizon", [1, 4], ids=["one-shot", "repeated"])
+def test_the_critic_of_a_matrix_stag_hunt_is_exact(horizon):
+    """The learned value of the first round equals the exact value of the policies that were learned."""
+    game = MatrixGame(payoff=STAG_HUNT, horizon=horizon)
+    state, _ = train(game, 150, replace(CONFIG, envs=128))
+    policies = [lambda time, seen, seat=seat: list(ask(state.params, seat, game, time, seen)[0]) for seat in (0, 1)]
+    exact = exact_values(Rules(payoff=STAG_HUNT, horizon=horizon), policies, discount=0.99)
+    learned = [ask(state.params, seat, game, 0, [NO_ACTION] * 2)[1] for seat in (0, 1)]
+    assert learned == pytest.approx([float(value) for value in exact], rel=0.02)
+    equilibria = [payoff * sum(0.99**round_ for round_ in range(horizon)) for payoff in (3, 4)]
+    assert min(abs(learned[0] - value) for value in equilibria) < 0.1
+
+
+def test_one_seat_learns_the_best_answer_to_fixed_co_players():
+    """Against a player at random in the one-shot stag hunt, a sure 3 is better than 4 or 0."""
+    game = MatrixGame(payoff=STAG_HUNT, horizon=1)
+    state, metrics = train(game, 150, co_players=read_policies("random", game.spec))
+    assert jax.tree.leaves(state.params)[0].shape[0] == 1
+    probabilities, value = ask(state.params, 0, game, 0, [NO_ACTION] * 2)
+    assert probabilities[1] > 0.95 and value == pytest.approx(3, abs=0.1)
+    assert metrics["charts/episodic_return"].shape[-1] == 2

@@ -1,0 +1,172 @@
+"""Training treats every seat alike: turn the table before training, and the whole result is turned."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.games.board import Board
+from hopplus.games.coplayers import Lineup
+from hopplus.games.presets import make
+from hopplus.games.snowdrift import Snowdrift
+from hopplus.games.stag_hunt import StagHunt
+from hopplus.learning import learner
+from hopplus.learning.learner import LearnerConfig, Task, train_step
+from hopplus.learning.ppo import PPOConfig
+from hopplus.learning.rollout import collect
+from hopplus.models.actor_critic import ActorCriticConfig
+
+CONFIG = LearnerConfig(
+    envs=8,
+    rollout_steps=12,
+    network=ActorCriticConfig(hidden=(16,)),
+    ppo=PPOConfig(minibatch_size=16, epochs=2, learning_rate=1e-2),
+)
+NUM_UPDATES = 4
+
+
+def turned_spawns(game, shift):
+    """The same game, but every episode begins with the players' places turned by `shift` seats."""
+
+    class Turned(type(game)):
+        def reset(self, *, key):
+            order = (jnp.arange(self.spec.num_agents, dtype=jnp.int32) + shift) % self.spec.num_agents
+            return self.permute(super().reset(key=key), order)
+
+    return Turned(**{name: getattr(game, name) for name in game.__dataclass_fields__})
+
+
+def turn(tree, shift):
+    return jax.tree.map(lambda leaf: jnp.roll(leaf, -shift, axis=0), tree)
+
+
+def turn_start(state, game, shift):
+    """Keys, parameters and the first boards of every seat move on by `shift` seats."""
+    order = (jnp.arange(game.spec.num_agents, dtype=jnp.int32) + shift) % game.spec.num_agents
+    return replace(
+        state,
+        params=turn(state.params, shift),
+        optimizer=turn(state.optimizer, shift),
+        seat_keys=turn(state.seat_keys, shift),
+        learner_keys=turn(state.learner_keys, shift),
+        tables=replace(state.tables, state=jax.vmap(lambda s: game.permute(s, order))(state.tables.state)),
+    )
+
+
+def train(game, state, config=CONFIG):
+    step = jax.jit(lambda state: train_step(config, Task(game, Lineup(()), NUM_UPDATES), state))
+    history = []
+    for _ in range(NUM_UPDATES):
+        state, metrics = step(state)
+        history.append(metrics)
+    return state, jax.tree.map(lambda *leaves: np.stack(leaves), *history)
+
+
+@pytest.mark.parametrize("shift", [1, 3])
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("game", [StagHunt(grid=Board(4, 4), horizon=9), Snowdrift(grid=Board(4, 4), horizon=9)])
+def test_training_is_equivariant_to_the_bit(game, shift, devices):
+    config = replace(CONFIG, devices=devices)
+    start = learner.init(config, Task(game, Lineup(()), NUM_UPDATES), key=jax.random.key(0))
+    state, metrics = train(game, start, config)
+    turned_state, turned_metrics = train(turned_spawns(game, shift), turn_start(start, game, shift), config)
+    leaves = zip(jax.tree.leaves(turn(state.params, shift)), jax.tree.leaves(turned_state.params), strict=True)
+    assert all(np.array_equal(one, other) for one, other in leaves)
+    for name, values in metrics.items():
+        expected = values if values.ndim == 1 else np.roll(values, -shift, axis=-1)
+        np.testing.assert_array_equal(expected, turned_metrics[name], err_msg=name)
+    assert any(np.ptp(values[-1]) > 0 for values in metrics.values() if values.ndim > 1)
+
+
+def test_shared_parameters_are_equivariant_up_to_the_order_of_a_sum():
+    game = StagHunt(grid=Board(4, 4), horizon=9)
+    config = replace(CONFIG, sharing="shared")
+    start = learner.init(config, Task(game, Lineup(()), NUM_UPDATES), key=jax.random.key(0))
+    turned = replace(turn_start(start, game, 1), params=start.params, optimizer=start.optimizer)
+    turned = replace(turned, learner_keys=start.learner_keys)
+    step = lambda game, state: train_step(config, Task(game, Lineup(()), NUM_UPDATES), state)[0]  # noqa: E731
+    one, other = step(game, start), step(turned_spawns(game, 1), turned)
+    for leaf, turned_leaf in zip(jax.tree.leaves(one.params), jax.tree.leaves(other.params), strict=True):
+        np.testing.assert_allclose(leaf, turned_leaf, rtol=1e-2, atol=1e-2)
+
+
+class OneSeatIsPaid(type(make("matrix-stag-hunt"))):
+    """Only the seat with index 1 ever gets anything: 1 for each round."""
+
+    def step(self, state, actions, *, key):
+        after, _ = super().step(state, actions, key=key)
+        return after, jnp.where(jnp.arange(self.num_players) == 1, 1.0, 0.0)
+
+
+def test_targets_are_made_of_the_seats_own_reward():
+    """Trap 1: with seat 0's reward for everybody, or anybody else's, these targets would differ."""
+    game = OneSeatIsPaid(num_players=3, horizon=4)
+    task = Task(game, Lineup(()), 1)
+    config = replace(CONFIG, rollout_steps=4, ppo=replace(CONFIG.ppo, gae_lambda=1.0, discount=0.5))
+    state = learner.init(config, task, key=jax.random.key(0))
+    seats = learner.seats_of(task, state.params)
+    _, steps, last_values = collect(
+        game, seats, state.tables, 4, seat_keys=state.seat_keys, table_key=jax.random.key(1)
+    )
+    batch = learner.look_back(config, task, steps, last_values)
+    expected = np.zeros((3, 8, 4))
+    expected[1] = [1.875, 1.75, 1.5, 1.0]
+    np.testing.assert_allclose(batch.targets, expected, atol=1e-6)
+
+
+def test_the_critic_catches_up_with_targets_of_ten():
+    """Trap 11: a critic that starts at 0 and faces 10 a step later; clipped values move in the game's own unit."""
+
+    class PaysTen(type(make("matrix-stag-hunt"))):
+        def step(self, state, actions, *, key):
+            after, rewards = super().step(state, actions, key=key)
+            return after, jnp.full_like(rewards, 10.0)
+
+    game = PaysTen(payoff=((10.0, 10.0), (10.0, 10.0)), horizon=1)
+    task = Task(game, Lineup(()), 40)
+    config = replace(CONFIG, rollout_steps=4)
+    state = learner.init(config, task, key=jax.random.key(0))
+    step = jax.jit(lambda state: train_step(config, task, state))
+    for _ in range(40):
+        state, metrics = step(state)
+    np.testing.assert_allclose(metrics["real/old_value_mean"], 10.0, atol=0.5)
+    assert config.ppo.gae_lambda < 1
+
+
+def test_seats_draw_from_streams_of_their_own():
+    """Trap 12: with one set of parameters and one view for all, seats would act alike if they shared a stream."""
+    game = make("matrix-stag-hunt")
+    task = Task(game, Lineup(()), 1)
+    config = replace(CONFIG, sharing="shared", envs=64)
+    state = learner.init(config, task, key=jax.random.key(0))
+
+    def played(*seeds):
+        keys = jax.random.wrap_key_data(jnp.stack([jax.random.key_data(jax.random.key(seed)) for seed in seeds]))
+        seats = learner.seats_of(task, state.params)
+        return collect(game, seats, state.tables, 1, seat_keys=keys, table_key=jax.random.key(1))[1].actions[:, 0]
+
+    actions, changed = played(1, 2), played(1, 99)
+    assert 0.2 < np.mean(actions[:, 0] == actions[:, 1]) < 0.8
+    np.testing.assert_array_equal(actions[:, 0], changed[:, 0])
+    assert np.any(actions[:, 1] != changed[:, 1])
+
+
+def test_a_seat_that_has_left_is_no_data():
+    game = StagHunt(grid=Board(4, 4), horizon=9)
+    task = Task(game, Lineup(()), 1)
+    state = learner.init(CONFIG, task, key=jax.random.key(0))
+    _, steps, last = collect(
+        game,
+        learner.seats_of(task, state.params),
+        state.tables,
+        30,
+        seat_keys=state.seat_keys,
+        table_key=jax.random.key(1),
+    )
+    batch = learner.look_back(CONFIG, task, steps, last)
+    np.testing.assert_array_equal(np.moveaxis(np.asarray(steps.in_game), 2, 0), batch.active)
+    gone = ~np.asarray(steps.in_game)
+    assert gone.any() and not np.asarray(steps.rewards)[gone].any()
+    assert np.all(np.asarray(steps.terminated_after)[gone])
