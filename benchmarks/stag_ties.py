@@ -1,7 +1,7 @@
 """What can players who look after themselves get in the stag hunt? Fewer than 3.0, because of ties.
 
-Whoever reaches the stag first waits for the second, and both hunt at once. A third player who arrives in the same step as
-the second gets 10/3 by hunting and 1 by leaving the stag alone, so it hunts; all who are as near as the second share
+Whoever reaches the stag first waits for the second, and both hunt at once. A third player who arrives in the same step
+as the second gets 10/3 by hunting and 1 by leaving the stag alone, so it hunts; all who are as near as the second share
 the stag, and the mean return is (10 + 4 - hunters) / 4. The distances of a random spawn are counted exactly: for every
 cell of the stag, how many ways there are to put the four players.
 

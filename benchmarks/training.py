@@ -131,7 +131,7 @@ def main() -> None:
             programs[f"bare_shared_{side}"] = bare_program(side, shared_board=True)
             programs[f"torch_stacked_{side}"] = torch_program(side, Stacked)
     programs["seeds"] = hopplus_program(Hopplus(4, 2 if quick else MANY_SEEDS), 4)
-    measure(list(programs.values()), rounds=3 if quick else 5, seconds=1.0 if quick else 4.0)
+    measure(list(programs.values()), rounds=3 if quick else 5, seconds=1.0 if quick else 3.0)
     peak = matmul_peak()
     reached = time_to_return(1.2 if quick else 2.85, 1 if quick else 3)
     ratios = {

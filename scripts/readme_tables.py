@@ -1,4 +1,4 @@
-"""Write the tables of both READMEs from `results/*.json`; with `--check`, only tell whether they are up to date."""
+"""Write the tables of the READMEs and docs from `results/*.json`; with `--check`, only tell whether they are up to date."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-READMES = {"README.md": "en", "README.zh-CN.md": "zh"}
+PAGES = {"README.md": "en", "README.zh-CN.md": "zh", "docs/ppo.md": "en", "docs/speed.md": "en"}
 
 
 def fairness(result: dict[str, Any], language: str) -> str:
@@ -67,12 +67,147 @@ def scaling(result: dict[str, Any], language: str) -> str:
     return title + "\n\n" + _table(heads, rows)
 
 
-TABLES: dict[str, tuple[str, Callable[[dict[str, Any], str], str]]] = {
-    "fairness": ("fairness", fairness),
-    "games": ("games", games),
-    "scaling": ("games", scaling),
+PPO_RUNS = ("stag_hunt_4x4", "stag_hunt_8x8", "stag_hunt_8x8_no_arenas", "snowdrift_8x8")
+POSSIBLE = {"stag-hunt-4x4": "3.0 (2.897)", "stag-hunt-8x8": "3.0 (2.943)", "snowdrift-8x8": "30"}
+"""The best mean return; in brackets that of players who look after themselves, by `benchmarks/stag_ties.py`."""
+
+
+def ppo(language: str) -> str:
+    """Returns of the final policies of every run that is shown."""
+    heads = {
+        "en": ("game", "training", "seeds x steps", "sampled", "greedy", "lowest seed, sampled / greedy", "possible"),
+        "zh": ("博弈", "训练", "种子 x 步数", "采样", "贪心", "最低种子，采样 / 贪心", "上限"),
+    }[language]
+    title = {
+        "en": "Does it learn? Mean return of the final policies, 10,000 episodes per seed on the whole board, 95% intervals "
+        "over seeds. In brackets: what self-interested players can get.",
+        "zh": "学得会吗？最终策略的平均回报，每个种子在完整棋盘上 10,000 局，区间为种子间 95% 区间。"
+        "括号内：自利玩家所能得到的。",
+    }[language]
+    arenas = {"en": ("arenas", "whole board"), "zh": ("小场地课程", "完整棋盘")}[language]
+    rows = []
+    for name in PPO_RUNS:
+        result = _read(name)
+        whole = "no_arenas" in name or result["game"].startswith("snowdrift")
+        lowest = [min(seed[manner] for seed in result["per_seed"]) for manner in ("sampled", "greedy")]
+        rows.append(
+            (
+                result["game"],
+                arenas[whole],
+                f"{result['seeds']} x {result['env_steps'] / 1e6:.1f} M",
+                _interval(result["interval"], ".3f"),
+                _interval(result["interval_greedy"], ".3f"),
+                f"{lowest[0]:.3f} / {lowest[1]:.3f}",
+                POSSIBLE[result["game"]],
+            )
+        )
+    return f"{title}\n\n{_table(heads, rows)}\n\n{_sources(*PPO_RUNS)}"
+
+
+def seats(language: str) -> str:
+    """Returns and deeds of every seat: does training treat seats alike, and who free-rides?"""
+    title = {
+        "en": "Does training treat seats alike? Page's test over seeds, both directions: p = {stag:.2f} on 4x4 ({seeds} seeds), "
+        "p = {snow:.2f} in snowdrift ({snow_seeds} seeds).",
+        "zh": "训练对各座位一视同仁吗？按种子的 Page 检验，双向：4x4 p = {stag:.2f}（{seeds} 个种子），雪堆 p = {snow:.2f}（{snow_seeds} 个种子）。",
+    }[language]
+    heads = {
+        "en": (
+            "seat",
+            "4x4 stag hunt, sampled",
+            "ends with the stag, greedy",
+            "snowdrift, sampled",
+            "drifts removed, greedy",
+        ),
+        "zh": ("座位", "4x4 猎鹿，采样", "以鹿收场，贪心", "雪堆，采样", "清除的雪堆，贪心"),
+    }[language]
+    stag, snow = _read("stag_hunt_4x4"), _read("snowdrift_8x8")
+    rows = [
+        (
+            one["seat"],
+            _interval(one["sampled"], ".3f"),
+            _interval(one["deeds_greedy"]["stag_rate"], ".3f"),
+            _interval(other["sampled"], ".2f"),
+            _interval(other["deeds_greedy"]["removals"], ".2f"),
+        )
+        for one, other in zip(stag["per_seat"], snow["per_seat"], strict=True)
+    ]
+    title = title.format(
+        stag=stag["trend"]["p_value"], seeds=stag["seeds"], snow=snow["trend"]["p_value"], snow_seeds=snow["seeds"]
+    )
+    return f"{title}\n\n{_table(heads, rows)}\n\n{_sources('stag_hunt_4x4', 'snowdrift_8x8')}"
+
+
+def training(language: str) -> str:
+    """Speed of training against a bare program and against PyTorch."""
+    result = _read("training")
+    title = {
+        "en": "How fast does training go? Four MLP(128, 128), 256 tables, one seed, 2 CPU cores. One seed of {seeds} costs "
+        "{cost:.2f} of a run of its own; a mean return of {goal} on 4x4 comes {sooner:.1f} times sooner than with PyTorch, "
+        "compilation included.",
+        "zh": "训练有多快？四个 MLP(128, 128)，256 张桌子，一个种子，两个 CPU 核。{seeds} 个种子同跑时每个种子的代价是单独一次运行的 {cost:.2f}；"
+        "在 4x4 上平均回报达到 {goal} 的时间比 PyTorch 早 {sooner:.1f} 倍（含编译）。",
+    }[language]
+    heads = {
+        "en": ("program", "4x4, env steps/s", "hopplus is", "8x8, env steps/s", "hopplus is"),
+        "zh": ("程序", "4x4，环境步/秒", "hopplus 是它的", "8x8，环境步/秒", "hopplus 是它的"),
+    }[language]
+    times = {"en": "{:.2f} x", "zh": "{:.2f} 倍"}[language]
+    names = {
+        "hopplus": "hopplus",
+        "bare": "bare JAX loop",
+        "bare_shared": "bare JAX loop, one shared board",
+        "torch": "PyTorch, CleanRL style",
+        "torch_stacked": "PyTorch, seats stacked",
+    }
+    rates, ratios = result["env_steps_per_second"], result["ratios"]
+    rows = [
+        (
+            title_,
+            *(
+                cell
+                for side in "48"
+                for cell in (f"{rates[f'{name}_{side}']:,.0f}", times.format(ratios[f"{name}_{side}"]))
+            ),
+        )
+        for name, title_ in names.items()
+    ]
+    reached = result["time_to_return"]
+    title = title.format(
+        seeds=result["seeds"],
+        cost=result["seed_cost"],
+        goal=reached["goal"],
+        sooner=result["time_to_return_over_torch"],
+    )
+    return f"{title}\n\n{_table(heads, rows)}\n\n{_sources('training')}"
+
+
+def _of_file(name: str, table: Callable[[dict[str, Any], str], str]) -> Callable[[str], str]:
+    return lambda language: f"{table(_read(name), language)}\n\n{_sources(name)}"
+
+
+TABLES: dict[str, Callable[[str], str]] = {
+    "fairness": _of_file("fairness", fairness),
+    "games": _of_file("games", games),
+    "scaling": _of_file("games", scaling),
+    "ppo": ppo,
+    "seats": seats,
+    "training": training,
 }
-"""By the name of its place in the README: the file of results, and how its table is made."""
+"""By the name of its place in a page: how its table is made, in a language."""
+
+
+def _read(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+
+
+def _sources(*names: str) -> str:
+    """The commands behind a table, and the version they were run with."""
+    lines = []
+    for result in map(_read, names):
+        commands = [result[key] for key in ("trained_by", "command") if key in result]
+        lines.append(f"{', '.join(f'`{command}`' for command in commands)} (hopplus {result['version']})")
+    return "  \n".join(lines)
 
 
 def _interval(interval: dict[str, float], form: str) -> str:
@@ -85,20 +220,19 @@ def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def filled(text: str, language: str) -> str:
-    """A README with every table written anew."""
-    for name, (file_name, table) in TABLES.items():
-        result = json.loads((ROOT / "results" / f"{file_name}.json").read_text())
-        source = f"`{result['command']}` (hopplus {result['version']})"
+    """A page with every table that it has a place for written anew."""
+    for name, table in TABLES.items():
         opening, closing = f"<!-- results:{name} -->", f"<!-- /results:{name} -->"
-        before, rest = text.split(opening)
-        _, after = rest.split(closing)
-        text = f"{before}{opening}\n{table(result, language)}\n\n{source}\n{closing}{after}"
+        if opening in text:
+            before, rest = text.split(opening)
+            _, after = rest.split(closing)
+            text = f"{before}{opening}\n{table(language)}\n{closing}{after}"
     return text
 
 
 def main() -> int:
     stale = []
-    for name, language in READMES.items():
+    for name, language in PAGES.items():
         path = ROOT / name
         before = path.read_text()
         after = filled(before, language)

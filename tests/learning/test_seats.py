@@ -64,10 +64,16 @@ def train(game, state, config=CONFIG):
     return state, jax.tree.map(lambda *leaves: np.stack(leaves), *history)
 
 
-@pytest.mark.parametrize("shift", [1, 3])
-@pytest.mark.parametrize("devices", [1, 2])
-@pytest.mark.parametrize("game", [StagHunt(grid=Board(4, 4), horizon=9), Snowdrift(grid=Board(4, 4), horizon=9)])
-def test_training_is_equivariant_to_the_bit(game, shift, devices):
+@pytest.mark.parametrize(
+    ("game", "devices", "shift"),
+    [
+        (StagHunt(grid=Board(4, 4), horizon=9), 1, 1),
+        (StagHunt(grid=Board(4, 4), horizon=9), 2, 3),
+        (Snowdrift(grid=Board(4, 4), horizon=9), 2, 1),
+    ],
+    ids=["stag hunt, one device", "stag hunt, two", "snowdrift, two"],
+)
+def test_training_is_equivariant_to_the_bit(game, devices, shift):
     config = replace(CONFIG, devices=devices)
     start = learner.init(config, Task(game, Lineup(()), NUM_UPDATES), key=jax.random.key(0))
     state, metrics = train(game, start, config)
@@ -89,7 +95,7 @@ def test_shared_parameters_are_equivariant_up_to_the_order_of_a_sum():
     step = lambda game, state: train_step(config, Task(game, Lineup(()), NUM_UPDATES), state)[0]  # noqa: E731
     one, other = step(game, start), step(turned_spawns(game, 1), turned)
     for leaf, turned_leaf in zip(jax.tree.leaves(one.params), jax.tree.leaves(other.params), strict=True):
-        np.testing.assert_allclose(leaf, turned_leaf, rtol=1e-2, atol=1e-2)
+        np.testing.assert_allclose(leaf, turned_leaf, rtol=1e-3, atol=1e-4)
 
 
 class OneSeatIsPaid(type(make("matrix-stag-hunt"))):

@@ -45,7 +45,10 @@ class LearnerConfig:
     devices: int = 1
     """Devices, on a CPU: cores, that share the work of each seed. The same bits need the same number of them."""
 
-    def __post_init__(self):
+    def check(self) -> None:
+        """Raise where a setting makes no sense. A run does so: raised on creation, tyro would wrap the reason."""
+        self.network.check()
+        self.ppo.check()
         for name, value in (("envs", self.envs), ("rollout-steps", self.rollout_steps), ("devices", self.devices)):
             if value < 1:
                 raise ValueError(f"--{name} is {value}; give 1 or more")

@@ -49,7 +49,8 @@ class PPOConfig:
     minibatch_size: int = 512
     """The most samples of a seat in one gradient step; steps of seats that have left are none, and cost nothing."""
 
-    def __post_init__(self):
+    def check(self) -> None:
+        """Raise where a setting makes no sense."""
         for name in ("discount", "gae_lambda"):
             _check(name, getattr(self, name), 0 <= getattr(self, name) <= 1, "between 0 and 1")
         for name in ("clip", "learning_rate", "max_gradient_norm"):
@@ -181,8 +182,11 @@ def entropy_bonus(config: PPOConfig, remaining: Float32[Array, ""]) -> Float32[A
 
 
 def shuffle(active: Bool[Array, "seats samples"], key: Key[Array, ""]) -> Int32[Array, "seats samples"]:
-    """For each seat the numbers of its samples in random order, those that are no data last."""
-    words = jax.random.bits(key, active.shape, jnp.uint32) >> 1
+    """For each seat the numbers of its samples in random order, those that are no data last.
+
+    The order before that is the same for all seats that share parameters, so that none is told from another.
+    """
+    words = jax.random.bits(key, active.shape[-1:], jnp.uint32) >> 1
     return jnp.argsort(jnp.where(active, words, jnp.uint32(2**32 - 1)), axis=-1)
 
 

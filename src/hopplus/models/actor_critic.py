@@ -21,7 +21,8 @@ class ActorCriticConfig:
     hidden: tuple[int, ...] = (128, 128)
     """Widths of the layers that the policy and the critic share."""
 
-    def __post_init__(self):
+    def check(self) -> None:
+        """Raise where a setting makes no sense."""
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"--network.hidden is {self.hidden}; give one width or more, each at least 1")
 

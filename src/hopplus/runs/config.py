@@ -48,6 +48,7 @@ class RunConfig:
     """How the agent learns."""
 
     def __post_init__(self):
+        self.learner.check()
         for name, value in (("seeds", self.seeds), ("checkpoint-every", self.checkpoint_every)):
             if value < 1:
                 raise ValueError(f"--{name} is {value}; give 1 or more")
