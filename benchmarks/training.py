@@ -3,7 +3,7 @@
 All programs train four independent MLP(128, 128) in self-play on the stag hunt: 256 tables x 36 steps an update, 4
 epochs. They take turns in one process; a ratio is the median over rounds of the ratio within a round.
 
-    python benchmarks/training.py            4x4 and 8x8, seeds, time to a mean return of 2.85: about 12 minutes
+    python benchmarks/training.py            4x4 and 8x8, seeds, time to a mean return of 2.85: about 6 minutes
     python benchmarks/training.py --quick    4x4 only, a lower return: under a minute
 
 Needs `benchmarks/requirements.txt` (torch). The last line is JSON.

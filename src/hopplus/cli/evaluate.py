@@ -10,12 +10,13 @@ import jax
 import tyro
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from hopplus import __version__
 from hopplus.evaluation.selfplay import Played, play
 from hopplus.evaluation.statistics import Interval, page_trend, seed_interval
+from hopplus.games.coplayers import Lineup
 from hopplus.games.game import GameSpec
 from hopplus.runs.command import train_command
 from hopplus.runs.config import check_seed
@@ -52,11 +53,14 @@ def evaluate(
         raise ValueError(f"--episodes is {episodes}; give 1 or more")
     check_seed(seed)
     loaded = load(run)
+    seated = {manner: seat_players(loaded, co_players, greedy=manner == "greedy", rotate=rotate) for manner in MANNERS}
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        one = lambda greedy: _play(loaded, greedy, episodes, co_players, rotate, seed, progress)  # noqa: E731
-        played = {manner: one(manner == "greedy") for manner in MANNERS}
-    names = seat_players(loaded, co_players, greedy=False, rotate=rotate)[1]
+        played = {
+            manner: _play(loaded, lineup, episodes, seed, progress.add_task(manner, total=episodes), progress)
+            for manner, (lineup, _) in seated.items()
+        }
+    _, names = seated["sampled"]
     options = [f"--episodes {episodes}"] + ([f"--co-players {co_players}"] if co_players else [])
     options += [f"--rotate {rotate}"] if rotate else []
     result = {
@@ -79,11 +83,7 @@ def evaluate(
     return 0
 
 
-def _play(
-    run: Run, greedy: bool, episodes: int, co_players: str | None, rotate: int, seed: int, progress: Progress
-) -> Played:
-    lineup, _ = seat_players(run, co_players, greedy=greedy, rotate=rotate)
-    bar = progress.add_task("greedy" if greedy else "sampled", total=episodes)
+def _play(run: Run, lineup: Lineup, episodes: int, seed: int, bar: TaskID, progress: Progress) -> Played:
     return play(
         run.game,
         lineup,

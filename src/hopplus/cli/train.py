@@ -21,7 +21,7 @@ def train(agent: Agent, out: Path, config: Annotated[RunConfig, tyro.conf.arg(na
     """Train an agent: several seeds side by side in one program, into one folder.
 
     The same command again goes on where a killed run stopped, and ends with the same bytes as if it had never been
-    killed. More --steps go on with a run that is complete.
+    killed. More --steps go on with a run that is complete, where its entropy bonus does not depend on its length.
 
     Args:
         agent: ppo: plain PPO, each seat for itself.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -12,7 +13,7 @@ from jaxtyping import Array, Float32, Key
 from hopplus.evaluation.statistics import Interval, seed_interval
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import Game
-from hopplus.games.rollout import Episode, play_episode
+from hopplus.games.rollout import Episode, paid_deeds, play_episode
 
 NUM_TABLES = 1000
 
@@ -80,8 +81,7 @@ def _play_one_seed(game: Game, lineup: Lineup, keys: Key[Array, " tables"]):
 
 
 def count_deeds(game: Game, episode: Episode) -> Float32[Array, "deeds agents"]:
-    """How often each seat took the actions that the game counts, legally and paid."""
+    """How often each seat did what the game counts."""
     legal = jax.vmap(game.legal)(jax.tree.map(lambda leaf: leaf[:-1], episode.states))
-    wanted = game.spec.deed_actions
-    did = (episode.actions[..., None] == wanted) & legal[..., wanted] & (episode.rewards > 0)[..., None]
-    return jnp.sum(did, axis=0, dtype=jnp.float32).T
+    did = jax.vmap(partial(paid_deeds, game.spec))(legal, episode.actions, episode.rewards)
+    return jnp.sum(did, axis=0, dtype=jnp.float32)

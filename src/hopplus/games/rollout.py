@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree, UInt32
 
 from hopplus.games.board import random_words
 from hopplus.games.coplayers import Memory
-from hopplus.games.game import Game, Observation
+from hopplus.games.game import Game, GameSpec, Observation
 
 
 @runtime_checkable
@@ -89,6 +89,17 @@ def random_levels(
 
 def levels_from_words(words: UInt32[Array, "*shape"]) -> Float32[Array, "*shape"]:
     return (words >> 9).astype(jnp.float32) * 2.0**-23
+
+
+def paid_deeds(
+    spec: GameSpec,
+    legal: Bool[Array, "agents actions"],
+    actions: Int32[Array, " agents"],
+    rewards: Float32[Array, " agents"],
+) -> Bool[Array, "deeds agents"]:
+    """Which of the actions that the game counts each seat took in one step, legally and paid."""
+    wanted = spec.deed_actions
+    return ((actions[:, None] == wanted) & legal[:, wanted] & (rewards > 0)[:, None]).T
 
 
 def open_table(game: Game, policy: JointPolicy, *, key: Key[Array, ""]) -> Table:

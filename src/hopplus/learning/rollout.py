@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key
 from hopplus.games.board import random_words
 from hopplus.games.coplayers import Lineup, Memory
 from hopplus.games.game import Game, Observation
-from hopplus.games.rollout import Step, Table, levels_from_words, rollout
+from hopplus.games.rollout import Step, Table, levels_from_words, paid_deeds, rollout
 from hopplus.learning.devices import in_parts
 from hopplus.models import actor_critic
 from hopplus.models.actor_critic import ActorCritic
@@ -96,7 +96,6 @@ def _record(game: Game, seats: Seats, step: Step) -> Trajectory:
     thought, _ = step.memory
     chosen = jnp.arange(step.legal.shape[-1]) == step.actions[:, None]
     probability = jnp.sum(jnp.where(chosen, step.probabilities, 0.0), axis=-1)
-    paid = chosen & step.legal & (step.rewards > 0)[:, None]
     return Trajectory(
         observation=jax.tree.map(lambda leaf: leaf[learning], step.observation),
         legal=step.legal[learning],
@@ -104,7 +103,7 @@ def _record(game: Game, seats: Seats, step: Step) -> Trajectory:
         log_probabilities=jnp.log(probability[learning]),
         values=thought.values,
         rewards=step.rewards,
-        did=paid[:, game.spec.deed_actions].T,
+        did=paid_deeds(game.spec, step.legal, step.actions, step.rewards),
         in_game=~game.terminated(step.state),
         terminated_after=step.terminated_after,
     )

@@ -30,7 +30,7 @@ class RunConfig:
     """A name from `hopplus games`, or MODULE:FACTORY for a game of your own."""
     arenas: Literal["default", "off"] | tuple[int, int] = "default"
     """Train in squares of the board with sides in this range, as in --arenas 3 8. `default` is the game's own
-    curriculum: 8x8 stag hunts have one. Evaluation is always on the whole board."""
+    curriculum: stag hunts have one. Evaluation is always on the whole board."""
     co_players: str | None = None
     """Fixed co-players for the last seats, as in nearest_stag,nearest_stag,random; the seats before them learn. None:
     all seats learn."""

@@ -145,8 +145,12 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
+    write_whole(path, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
     """Whole or not at all: a kill in between leaves the old file."""
-    _fresh(path).write_text(json.dumps(content, indent=2) + "\n")
+    _fresh(path).write_bytes(content)
     os.replace(_fresh(path), path)
 
 

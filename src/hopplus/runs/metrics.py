@@ -14,7 +14,7 @@ import numpy as np
 from tensorboardX import SummaryWriter
 
 from hopplus.runs.config import RunConfig
-from hopplus.runs.folder import METRICS, TENSORBOARD, TIMING
+from hopplus.runs.folder import METRICS, TENSORBOARD, TIMING, write_whole
 
 MEAN_HAS_A_NAME = {"charts/episodic_return"}
 """Tags whose mean over seats is called `/mean`; of all others the plain tag is the mean."""
@@ -110,9 +110,7 @@ def cut_after(path: Path, done: int, *, every_update: bool = False) -> None:
             f"{path} ends at update {last}, but the checkpoint is of update {done}; "
             "put the file back, or train anew into another folder"
         )
-    fresh = path.with_suffix(".tmp")
-    fresh.write_bytes(b"".join(kept))
-    fresh.replace(path)
+    write_whole(path, b"".join(kept))
 
 
 def _update_of(line: bytes) -> int | None:
