@@ -12,8 +12,6 @@ from hopplus.runs.progress import ProgressDisplay
 from hopplus.runs.training import train as train_run
 
 Agent = Annotated[tyro.conf.Positional[Literal["ppo"]], tyro.conf.arg(metavar="AGENT")]
-
-
 DEFAULTS = RunConfig(learner=LearnerConfig(devices=num_cores()))
 
 

@@ -18,6 +18,8 @@ State = TypeVar("State")
 
 NO_ACTION = -1
 """The last action of a seat that has not acted, or has left the game."""
+NUM_SEEDS = 2**32
+"""JAX keeps 32 bits of a seed: a larger or negative one would silently be the same as another."""
 
 
 @dataclass(frozen=True)

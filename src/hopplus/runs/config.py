@@ -7,12 +7,9 @@ from typing import Annotated, Literal
 import tyro
 
 from hopplus.games.coplayers import Lineup, read_policies
-from hopplus.games.game import Game
+from hopplus.games.game import NUM_SEEDS, Game
 from hopplus.games.presets import PRESETS, make
 from hopplus.learning.learner import LearnerConfig, Task
-
-NUM_SEEDS = 2**32
-"""JAX keeps 32 bits of a seed: a larger one would silently be the same as another."""
 
 
 def check_seed(seed: int) -> None:

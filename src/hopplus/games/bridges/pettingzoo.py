@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree, UInt8
 
-from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation
+from hopplus.games.game import NO_ACTION, NUM_SEEDS, Game, GameSpec, Observation
 
 try:
     import gymnasium
@@ -33,9 +33,6 @@ except ImportError as error:
     raise ImportError('the PettingZoo bridge needs an extra; run: pip install "hopplus[pettingzoo]"') from error
 
 RENDER_MODES = ("ansi", "rgb_array")
-NUM_SEEDS = 2**32
-"""JAX keeps 32 bits of a seed: a larger or negative one would silently be the same as another."""
-
 Views = dict[str, Array]
 """The entries of the observation, each with a leading axis of seats."""
 SeatView = dict[str, np.ndarray]
