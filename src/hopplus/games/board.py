@@ -85,6 +85,12 @@ class Board(eqx.Module):
             free &= ~walls.reshape(-1)[targets]
         return targets, free
 
+    def free_moves(self, walls: Bool[Array, "height width"], place: Bool[Array, "height width"]) -> Bool[Array, " 4"]:
+        """The same for the one place that is on; no move is free where none is."""
+        free = jnp.pad(~walls, 1)
+        around = [free[:-2, 1:-1], free[2:, 1:-1], free[1:-1, :-2], free[1:-1, 2:]]
+        return jnp.stack([jnp.any(cells & place) for cells in around])
+
     def moved(
         self, positions: Int32[Array, " entities"], actions: Int32[Array, " entities"]
     ) -> Int32[Array, " entities"]:

@@ -223,6 +223,10 @@ def _legal(game: Game, situations: Situations) -> str | None:
     legal = np.asarray(jax.jit(jax.vmap(game.legal))(situations.states))
     if not np.all(np.any(legal, axis=-1)):
         return "a seat has no legal action at all"
+    in_view = jax.jit(jax.vmap(lambda state: jax.vmap(game.legal_in_view)(game.observe(state))))(situations.states)
+    playing = ~np.asarray(jax.jit(jax.vmap(game.terminated))(situations.states))
+    if np.any(legal[playing] & ~np.asarray(in_view)[playing]):
+        return "legal_in_view forbids an action that is legal"
     stay = game.spec.stay
     if stay is None:
         return None if np.all(legal) else "an action can be illegal, but the spec names no action that it acts as"

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Generic, Literal, TypeVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
@@ -113,6 +114,13 @@ class Game(eqx.Module, Generic[State]):
     def legal(self, state: State) -> Bool[Array, "agents actions"]:
         """Which actions each seat may take."""
 
+    def legal_in_view(self, observation: Observation) -> Bool[Array, " actions"]:
+        """Which actions the viewer may take, told from one ego view alone: for co-players and for imagined boards.
+
+        A game that does not say so allows everything: its co-players are then predicted less sharply, never wrongly.
+        """
+        return jnp.ones(self.spec.num_actions, bool)
+
     @abstractmethod
     def terminated(self, state: State) -> Bool[Array, " agents"]:
         """Which seats are done for this episode; the episode is over when all are. Never undone."""
@@ -134,6 +142,22 @@ def ego_order(num_agents: int) -> np.ndarray:
     """Row i: viewer i, then the other seats in seat order after it."""
     seats = np.arange(num_agents)
     return (seats[:, None] + seats[None, :]) % num_agents
+
+
+def view_of(spec: GameSpec, observation: Observation, offset: int) -> Observation:
+    """What the co-player `offset` seats after the viewer sees, as far as the viewer can tell."""
+    walkers = jnp.roll(observation.planes[..., : spec.num_walkers], -offset, axis=-1)
+    return Observation(
+        planes=jnp.concatenate([walkers, observation.planes[..., spec.num_walkers :]], axis=-1),
+        time=observation.time,
+        last_actions=jnp.roll(observation.last_actions, -offset, axis=-1),
+    )
+
+
+def views_of_others(spec: GameSpec, observation: Observation) -> Observation:
+    """The views of all co-players in seat order after the viewer, stacked on an axis `others`."""
+    views = [view_of(spec, observation, offset) for offset in range(1, spec.num_agents)]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *views)
 
 
 def ego_views(

@@ -110,6 +110,13 @@ class Snowdrift(Game[SnowdriftState]):
         stay = jnp.ones((self.num_players, 1), bool)
         return jnp.concatenate([free & playing, stay, on_drift & playing], axis=-1)
 
+    def legal_in_view(self, observation: Observation) -> Bool[Array, " actions"]:
+        own, walls, drifts = (observation.planes[..., plane] for plane in (0, -2, -1))
+        free = self.grid.free_moves(walls > 0, own > 0)
+        playing = (observation.time < 1) & jnp.any(drifts > 0)
+        on_drift = jnp.any((own & drifts) > 0)[None]
+        return jnp.concatenate([free & playing, jnp.ones(1, bool), on_drift & playing])
+
     def terminated(self, state: SnowdriftState) -> Bool[Array, " agents"]:
         over = ~jnp.any(state.drift_remains) | (state.time >= self.horizon)
         return jnp.broadcast_to(over, (self.num_players,))

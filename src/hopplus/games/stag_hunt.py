@@ -150,6 +150,13 @@ class StagHunt(Game[StagHuntState]):
         moves = [free[:, move] & playing for move in range(len(MOVE_NAMES))]
         return jnp.stack([*moves, jnp.ones_like(playing), on_stag & playing, on_hare & playing], axis=-1)
 
+    def legal_in_view(self, observation: Observation) -> Bool[Array, " actions"]:
+        own, (walls, stags, hares) = observation.planes[..., 0], jnp.moveaxis(observation.planes[..., -3:], -1, 0)
+        free = self.grid.free_moves(walls > 0, own > 0)
+        hunts = jnp.stack([jnp.any((own & prey) > 0) for prey in (stags, hares)])
+        playing = observation.time < 1
+        return jnp.concatenate([free & playing, jnp.ones(1, bool), hunts & playing])
+
     def terminated(self, state: StagHuntState) -> Bool[Array, " agents"]:
         return ~state.present | (state.time >= state.ends_at)
 

@@ -1,0 +1,50 @@
+"""What one seat can tell of another: its view and its legal actions, from the own view alone."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.games.board import Board
+from hopplus.games.coplayers import Lineup, Random
+from hopplus.games.game import views_of_others
+from hopplus.games.presets import make
+from hopplus.games.rollout import open_table, rollout
+from hopplus.games.snowdrift import Snowdrift
+from hopplus.games.stag_hunt import StagHunt
+
+GAMES = {
+    "open": StagHunt(grid=Board(4, 4), horizon=9),
+    "walls": StagHunt(grid=Board(8, 8, obstacle_pieces=5)),
+    "arenas": StagHunt(grid=Board(5, 5, arena_sides=(3, 5))),
+    "snowdrift": Snowdrift(grid=Board(4, 4), horizon=9, num_drifts=3),
+    "matrix": make("matrix-chicken"),
+}
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_seat_can_tell_what_another_sees_and_may_do(name):
+    game = GAMES[name]
+    agents = game.spec.num_agents
+    players = Lineup((Random(),) * agents)
+
+    def played(key):
+        table = open_table(game, players, key=key)
+        return rollout(game, players, table, 40, key=jax.random.fold_in(key, 1))[1]
+
+    steps = jax.jit(jax.vmap(played))(jax.random.split(jax.random.key(0), 16))
+    told = jax.vmap(jax.vmap(jax.vmap(lambda view: views_of_others(game.spec, view))))(steps.observation)
+    legal = np.asarray(jax.vmap(jax.vmap(jax.vmap(jax.vmap(game.legal_in_view))))(told))
+    present = ~np.asarray(jax.vmap(jax.vmap(game.terminated))(steps.state))
+    for seat in range(agents):
+        for offset in range(1, agents):
+            other = (seat + offset) % agents
+            both = present[..., seat] & present[..., other]
+            seen, guessed = steps.observation, jax.tree.map(lambda leaf: leaf[:, :, seat, offset - 1], told)  # noqa: B023
+            for own, guess in zip(jax.tree.leaves(seen), jax.tree.leaves(guessed), strict=True):
+                np.testing.assert_array_equal(np.asarray(own)[:, :, other][both], np.asarray(guess)[both])
+            np.testing.assert_array_equal(
+                np.asarray(steps.legal)[:, :, other][both], legal[:, :, seat, offset - 1][both]
+            )
+            assert both.any()
+    assert jnp.any(steps.reset_before)
