@@ -26,7 +26,7 @@ import torch  # noqa: E402
 from bare_ppo import make_update  # noqa: E402
 from flops import matmul_peak, update_flops  # noqa: E402
 from hopplus.learning.learner import LearnerConfig  # noqa: E402
-from hopplus.models.actor_critic import num_features  # noqa: E402
+from hopplus.models.inputs import num_features  # noqa: E402
 from hopplus.runs.config import RunConfig  # noqa: E402
 from hopplus.runs.training import compile_program, seed_keys  # noqa: E402
 from measure import Program, measure, print_json, print_table, short, times_as_fast  # noqa: E402

@@ -49,7 +49,7 @@ def ask(params, learner_index, game, time, last_actions):
         time=jnp.float32(time / game.horizon),
         last_actions=jnp.array(last_actions, jnp.int32),
     )
-    logs, value = actor_critic.apply(one, observation, jnp.ones(len(game.payoff), bool))
+    logs, value = actor_critic.apply(one, observation, jnp.ones(len(game.payoff), bool), jnp.zeros((1, 0)))
     return np.exp(np.asarray(logs, np.float64)), float(value)
 
 

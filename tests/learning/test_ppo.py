@@ -32,11 +32,15 @@ def batch_of(count, *, advantages=None, active=None, seed=1):
         last_actions=jnp.asarray(random.integers(-1, 2, (count, 2)), jnp.int32),
     )
     legal = jnp.ones((count, 2), bool)
-    log_probabilities, values = jax.vmap(actor_critic.apply, in_axes=(None, 0, 0))(params_of(), observation, legal)
+    goals = jnp.zeros((len(legal), 1, 0))
+    log_probabilities, values = jax.vmap(actor_critic.apply, in_axes=(None, 0, 0, 0))(
+        params_of(), observation, legal, goals
+    )
     actions = jnp.asarray(random.integers(0, 2, count), jnp.int32)
     return Batch(
         observation=observation,
         legal=legal,
+        goals=goals,
         actions=actions,
         log_probabilities=log_probabilities[jnp.arange(count), actions],
         values=values,
@@ -122,7 +126,9 @@ def test_an_update_makes_good_actions_likelier_and_reports_its_steps():
     better = replace(batch, advantages=jnp.where(batch.actions == 1, 1.0, -1.0))
     params, _, metrics = run_update(better, replace(CONFIG, epochs=10, learning_rate=1e-2, value_coefficient=0.0))
     before, after = (
-        jax.vmap(actor_critic.apply, in_axes=(None, 0, 0))(p, batch.observation, batch.legal)[0][:, 1].mean()
+        jax.vmap(actor_critic.apply, in_axes=(None, 0, 0, 0))(p, batch.observation, batch.legal, batch.goals)[0][
+            :, 1
+        ].mean()
         for p in (params_of(), params)
     )
     assert after > before + 0.1

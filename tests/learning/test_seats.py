@@ -14,14 +14,19 @@ from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning import learner
 from hopplus.learning.learner import LearnerConfig, Task, train_step
+from hopplus.learning.minds import MindConfig
+from hopplus.learning.modelling_config import ModellingConfig
 from hopplus.learning.ppo import PPOConfig
 from hopplus.learning.rollout import collect
 from hopplus.models.actor_critic import ActorCriticConfig
+from hopplus.models.goals import GoalsConfig
+from hopplus.models.others import OthersConfig
 
 CONFIG = LearnerConfig(
     envs=8,
     rollout_steps=12,
     network=ActorCriticConfig(hidden=(16,)),
+    modelling=ModellingConfig(tables=4, minibatches=2, minibatch_size=8, lookahead=3),
     ppo=PPOConfig(minibatch_size=16, epochs=2, learning_rate=1e-2),
 )
 NUM_UPDATES = 4
@@ -49,6 +54,8 @@ def turn_start(state, game, shift):
         state,
         params=turn(state.params, shift),
         optimizer=turn(state.optimizer, shift),
+        minds=turn(state.minds, shift),
+        mind_optimizer=turn(state.mind_optimizer, shift),
         seat_keys=turn(state.seat_keys, shift),
         learner_keys=turn(state.learner_keys, shift),
         tables=replace(state.tables, state=jax.vmap(lambda s: game.permute(s, order))(state.tables.state)),
@@ -64,24 +71,35 @@ def train(game, state, config=CONFIG):
     return state, jax.tree.map(lambda *leaves: np.stack(leaves), *history)
 
 
+SMALL = {"hidden": 8, "size": 3, "evidence": 4}
+MINDS = {
+    "none": MindConfig(),
+    "omg": MindConfig(GoalsConfig(kind="continuous", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
+    "hop": MindConfig(GoalsConfig(kind="hindsight", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
+}
+
+
 @pytest.mark.parametrize(
-    ("game", "devices", "shift"),
+    ("game", "devices", "shift", "mind"),
     [
-        (StagHunt(grid=Board(4, 4), horizon=9), 1, 1),
-        (StagHunt(grid=Board(4, 4), horizon=9), 2, 3),
-        (Snowdrift(grid=Board(4, 4), horizon=9), 2, 1),
+        (StagHunt(grid=Board(4, 4), horizon=9), 1, 1, "none"),
+        (StagHunt(grid=Board(4, 4), horizon=9), 2, 3, "none"),
+        (Snowdrift(grid=Board(4, 4), horizon=9), 2, 1, "none"),
+        (StagHunt(grid=Board(4, 4), horizon=9), 1, 1, "omg"),
+        (StagHunt(grid=Board(4, 4), horizon=9), 2, 3, "hop"),
     ],
-    ids=["stag hunt, one device", "stag hunt, two", "snowdrift, two"],
+    ids=["stag hunt, one device", "stag hunt, two", "snowdrift, two", "omg", "hop"],
 )
-def test_training_is_equivariant_to_the_bit(game, devices, shift):
-    config = replace(CONFIG, devices=devices)
+def test_training_is_equivariant_to_the_bit(game, devices, shift, mind):
+    config = replace(CONFIG, devices=devices, mind=MINDS[mind])
     start = learner.init(config, Task(game, Lineup(()), NUM_UPDATES), key=jax.random.key(0))
     state, metrics = train(game, start, config)
     turned_state, turned_metrics = train(turned_spawns(game, shift), turn_start(start, game, shift), config)
-    leaves = zip(jax.tree.leaves(turn(state.params, shift)), jax.tree.leaves(turned_state.params), strict=True)
+    learned, turned_learned = ((each.params, each.minds) for each in (state, turned_state))
+    leaves = zip(jax.tree.leaves(turn(learned, shift)), jax.tree.leaves(turned_learned), strict=True)
     assert all(np.array_equal(one, other) for one, other in leaves)
     for name, values in metrics.items():
-        expected = values if values.ndim == 1 else np.roll(values, -shift, axis=-1)
+        expected = values if values.ndim == 1 else np.roll(values, -shift, axis=1)
         np.testing.assert_array_equal(expected, turned_metrics[name], err_msg=name)
     assert any(np.ptp(values[-1]) > 0 for values in metrics.values() if values.ndim > 1)
 
@@ -112,7 +130,7 @@ def test_targets_are_made_of_the_seats_own_reward():
     task = Task(game, Lineup(()), 1)
     config = replace(CONFIG, rollout_steps=4, ppo=replace(CONFIG.ppo, gae_lambda=1.0, discount=0.5))
     state = learner.init(config, task, key=jax.random.key(0))
-    seats = learner.seats_of(task, state.params)
+    seats = learner.seats_of(config, task, state.params, state.minds)
     _, steps, last_values = collect(
         game, seats, state.tables, 4, seat_keys=state.seat_keys, table_key=jax.random.key(1)
     )
@@ -150,7 +168,7 @@ def test_seats_draw_from_streams_of_their_own():
 
     def played(*seeds):
         keys = jax.random.wrap_key_data(jnp.stack([jax.random.key_data(jax.random.key(seed)) for seed in seeds]))
-        seats = learner.seats_of(task, state.params)
+        seats = learner.seats_of(config, task, state.params, state.minds)
         return collect(game, seats, state.tables, 1, seat_keys=keys, table_key=jax.random.key(1))[1].actions[:, 0]
 
     actions, changed = played(1, 2), played(1, 99)
@@ -165,7 +183,7 @@ def test_a_seat_that_has_left_is_no_data():
     state = learner.init(CONFIG, task, key=jax.random.key(0))
     _, steps, last = collect(
         game,
-        learner.seats_of(task, state.params),
+        learner.seats_of(CONFIG, task, state.params, state.minds),
         state.tables,
         30,
         seat_keys=state.seat_keys,

@@ -14,13 +14,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from hopplus import __version__
+from hopplus.cli.adaptation import judge_adaptation, print_adaptation
 from hopplus.evaluation.selfplay import Played, play
 from hopplus.evaluation.statistics import Interval, page_trend, seed_interval
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import GameSpec
 from hopplus.runs.command import train_command
 from hopplus.runs.config import check_seed
-from hopplus.runs.folder import EVALUATION, write_json
+from hopplus.runs.folder import ADAPTATION, EVALUATION, write_json
 from hopplus.runs.lineups import seat_players
 from hopplus.runs.run import Run, load
 
@@ -33,6 +34,9 @@ def evaluate(
     episodes: int = 10_000,
     co_players: str | None = None,
     rotate: int = 0,
+    adaptation: tyro.conf.FlagCreatePairsOff[bool] = False,
+    oracles: Path = Path("runs/oracles"),
+    oracle_steps: int | None = None,
     seed: int = 0,
     json_line: Annotated[tyro.conf.FlagCreatePairsOff[bool], tyro.conf.arg(name="json")] = False,
 ) -> int:
@@ -46,12 +50,28 @@ def evaluate(
         co_players: Who sits in the last seats instead: scripts, as in nearest_stag,random, or other runs, as in
             runs/other or runs/other:2 (its second seat's policy). The run's policies keep the seats before them.
         rotate: Seat every policy so many seats further on: does the return follow the policy or the seat?
+        adaptation: Instead, seat the frozen agent with every line-up of nearest_stag, nearest_hare and random, beside
+            the best response to each (its oracle), which is trained first where --oracles does not have it yet.
+        oracles: With --adaptation: the folder that keeps the oracles.
+        oracle_steps: With --adaptation: environment steps of each seed of an oracle's training. None: 1,000,000 on a
+            4x4 board, 2,000,000 on a larger one.
         seed: The seed of all random draws.
         json_line: Print one line of JSON instead of tables.
     """
     if episodes < 1:
         raise ValueError(f"--episodes is {episodes}; give 1 or more")
     check_seed(seed)
+    if adaptation:
+        if co_players is not None or rotate:
+            flag = "--rotate" if co_players is None else "--co-players"
+            raise ValueError(f"--adaptation says itself who sits where; leave {flag} out, or --adaptation")
+        found = judge_adaptation(run, episodes, seed, oracles, oracle_steps)
+        write_json(run / ADAPTATION, _without_nan(found))
+        if json_line:
+            print(json.dumps(_without_nan(found)))
+        else:
+            print_adaptation(str(run), found, Console())
+        return 0
     loaded = load(run)
     seated = {manner: seat_players(loaded, co_players, greedy=manner == "greedy", rotate=rotate) for manner in MANNERS}
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()

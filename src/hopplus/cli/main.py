@@ -8,6 +8,7 @@ from hopplus.cli.check import check
 from hopplus.cli.evaluate import evaluate
 from hopplus.cli.games import games
 from hopplus.cli.play import play
+from hopplus.cli.pretrain import pretrain
 from hopplus.cli.report import report
 from hopplus.cli.runs import runs
 from hopplus.cli.train import train
@@ -17,6 +18,7 @@ VERBS = {
     "games": games,
     "check": check,
     "play": play,
+    "pretrain": pretrain,
     "train": train,
     "evaluate": evaluate,
     "runs": runs,

@@ -1,32 +1,42 @@
 """`hopplus train`: train an agent into a run folder, or go on with the run that is in it."""
 
+from dataclasses import field, make_dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Union
 
 import tyro
 
 from hopplus.learning.devices import num_cores, use_cores
 from hopplus.learning.learner import LearnerConfig
+from hopplus.runs.agents import ABOUT, AGENTS, learner_of
 from hopplus.runs.config import RunConfig
 from hopplus.runs.progress import ProgressDisplay
 from hopplus.runs.training import train as train_run
 
-Agent = Annotated[tyro.conf.Positional[Literal["ppo"]], tyro.conf.arg(metavar="AGENT")]
-DEFAULTS = RunConfig(learner=LearnerConfig(devices=num_cores()))
+Out = Annotated[Path, tyro.conf.arg(help="The run folder: settings, metrics, checkpoints, TensorBoard events.")]
 
 
-def train(agent: Agent, out: Path, config: Annotated[RunConfig, tyro.conf.arg(name="")] = DEFAULTS) -> int:
+def _arguments(agent: Any) -> Any:
+    """What is typed after the name of an agent: the folder, and settings that begin as the agent's."""
+    usual = RunConfig(agent=agent, learner=learner_of(agent, LearnerConfig(devices=num_cores())))
+    settings = ("config", Annotated[RunConfig, tyro.conf.arg(name="")], field(default=usual))
+    typed = make_dataclass(agent, [("out", Out), settings])
+    return Annotated[typed, tyro.conf.subcommand(agent, description=ABOUT[agent], prefix_name=False)]
+
+
+Choice: Any = Union[tuple(_arguments(agent) for agent in AGENTS)]  # noqa: UP007
+
+
+def train(training: Annotated[Choice, tyro.conf.arg(name="")]) -> int:  # pyright: ignore[reportInvalidTypeForm]
     """Train an agent: several seeds side by side in one program, into one folder.
 
     The same command again goes on where a killed run stopped, and ends with the same bytes as if it had never been
-    killed. More --steps go on with a run that is complete, where its entropy bonus does not depend on its length.
+    killed. More --steps go on with a run that is complete, where nothing in it depends on its length.
 
     Args:
-        agent: ppo: plain PPO, each seat for itself.
-        out: The run folder: settings, metrics, checkpoints, TensorBoard events.
-        config: The settings.
+        training: The kind of agent; `hopplus train AGENT --help` explains its settings.
     """
-    del agent
+    config, out = training.config, training.out
     use_cores(config.learner.devices)
     with ProgressDisplay() as display:
         run = train_run(config, out, watcher=display)

@@ -29,6 +29,10 @@ class Policy(eqx.Module):
     def start(self) -> Memory:
         """What it remembers when an episode begins."""
 
+    def again(self, memory: Memory) -> Memory:
+        """What it remembers when another episode with the same players begins: a script, nothing."""
+        return self.start()
+
     @abstractmethod
     def __call__(
         self, observation: Observation, legal: Bool[Array, " actions"], memory: Memory
@@ -147,6 +151,10 @@ class Lineup(eqx.Module):
 
     def start(self) -> Memory:
         return tuple(_repeat(policy.start(), len(seats)) for policy, seats in self._groups())
+
+    def again(self, memory: Memory) -> Memory:
+        groups = zip(self._groups(), memory, strict=True)
+        return tuple(jax.vmap(policy.again, axis_size=len(seats))(one) for (policy, seats), one in groups)
 
     def __call__(
         self, observations: Observation, legal: Bool[Array, "agents actions"], memory: Memory

@@ -22,6 +22,8 @@ class JointPolicy(Protocol):
 
     def start(self) -> Memory: ...
 
+    def again(self, memory: Memory) -> Memory: ...
+
     def __call__(
         self, observations: Observation, legal: Bool[Array, "agents actions"], memory: Memory
     ) -> tuple[Float32[Array, "agents actions"], Memory]: ...
@@ -140,7 +142,7 @@ def advance(
         memory=memory,
     )
     state = _where(over, game.reset(key=reset_key), state)
-    memory = _where(over, policy.start(), memory)
+    memory = _where(over, policy.again(memory), memory)
     return Table(state, memory, over), played
 
 

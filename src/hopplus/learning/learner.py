@@ -6,26 +6,31 @@ seeds and runs many steps in one compiled program.
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import tyro
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import Game
 from hopplus.games.rollout import Table, open_table
-from hopplus.learning import episodes, ppo
+from hopplus.learning import episodes, minds, modelling, ppo
 from hopplus.learning.devices import in_parts
 from hopplus.learning.episodes import Running
+from hopplus.learning.minds import Mind, MindConfig
+from hopplus.learning.modelling_config import ModellingConfig
 from hopplus.learning.ppo import Batch, Metrics, PPOConfig
 from hopplus.learning.record import record
 from hopplus.learning.returns import advantages
 from hopplus.learning.rollout import Seats, Trajectory, collect
 from hopplus.learning.streams import at, stream
+from hopplus.learning.study import Study, give_selected, prepare, study
 from hopplus.models import actor_critic
 from hopplus.models.actor_critic import ActorCritic, ActorCriticConfig
+from hopplus.models.goals import goal_size
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,10 @@ class LearnerConfig:
     """Whether each learning seat has parameters of its own, or all share one set."""
     network: ActorCriticConfig = field(default_factory=ActorCriticConfig)
     """The network of a seat."""
+    mind: Annotated[MindConfig, tyro.conf.arg(name="")] = field(default_factory=MindConfig)
+    """What a seat knows of the others."""
+    modelling: ModellingConfig = field(default_factory=ModellingConfig)
+    """How it learns that."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """The objective."""
     devices: int = 1
@@ -48,6 +57,8 @@ class LearnerConfig:
     def check(self) -> None:
         """Raise where a setting makes no sense. A run does so: raised on creation, tyro would wrap the reason."""
         self.network.check()
+        self.mind.check()
+        self.modelling.check()
         self.ppo.check()
         for name, value in (("envs", self.envs), ("rollout-steps", self.rollout_steps), ("devices", self.devices)):
             if value < 1:
@@ -66,6 +77,8 @@ class Task(eqx.Module):
     """They take the last seats; nobody, for self-play."""
     num_updates: int = eqx.field(static=True)
     """The length of the whole run: what is annealed ends there."""
+    keep_prior: bool = eqx.field(static=True, default=False)
+    """Whether the prior over goals was pretrained, and is left as it is."""
 
     @property
     def num_learning(self) -> int:
@@ -78,6 +91,9 @@ class LearnerState(eqx.Module):
     params: ActorCritic
     """One set for each learner, stacked."""
     optimizer: PyTree[Array]
+    minds: Mind
+    """What each learner knows of its co-players, stacked."""
+    mind_optimizer: PyTree[Array]
     tables: Table
     running: Running
     key: Key[Array, "*seeds"]
@@ -91,34 +107,42 @@ def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerSt
     """The state of one seed before its first update."""
     num_learners = task.num_learning if config.sharing == "independent" else 1
     learner_keys = jax.random.split(stream(key, "learners"), num_learners)
-    init_one = lambda key: actor_critic.init(config.network, task.game.spec, key=stream(key, "network"))  # noqa: E731
-    params = jax.vmap(init_one)(learner_keys)
-    seats = seats_of(task, params)
+    spec = task.game.spec
+    size = goal_size(config.mind.goals, spec)
+    init_one = lambda key: actor_critic.init(config.network, spec, size, key=stream(key, "network"))  # noqa: E731
+    init_mind = lambda key: minds.init(config.mind, spec, key=stream(key, "mind"))  # noqa: E731
+    optimizer_of = lambda mind: modelling.optimizer_state(config.modelling, mind)  # noqa: E731
+    params, learner_minds = jax.vmap(init_one)(learner_keys), jax.vmap(init_mind)(learner_keys)
+    seats = seats_of(config, task, params, learner_minds)
     open_one = lambda key: open_table(task.game, seats, key=key)  # noqa: E731
     return LearnerState(
         params=params,
         optimizer=jax.vmap(lambda params: ppo.optimizer_state(config.ppo, params))(params),
+        minds=learner_minds,
+        mind_optimizer=jax.vmap(optimizer_of, axis_size=num_learners)(learner_minds),
         tables=jax.vmap(open_one)(jax.random.split(stream(key, "first tables"), config.envs)),
         running=episodes.start(task.game, config.envs),
         key=key,
-        seat_keys=jax.random.split(stream(key, "seats"), task.game.spec.num_agents),
+        seat_keys=jax.random.split(stream(key, "seats"), spec.num_agents),
         learner_keys=learner_keys,
         num_updates=jnp.int32(0),
     )
 
 
-def seats_of(task: Task, params: ActorCritic) -> Seats:
+def seats_of(config: LearnerConfig, task: Task, params: ActorCritic, learner_minds: Mind) -> Seats:
     """The players of a table: each learning seat with the parameters of its learner."""
-    by_seat = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (task.num_learning, *leaf.shape[1:])), params)
-    return Seats(by_seat, task.co_players, task.num_learning)
+    by_seat = lambda leaf: jnp.broadcast_to(leaf, (task.num_learning, *leaf.shape[1:]))  # noqa: E731
+    params, seat_minds = jax.tree.map(by_seat, (params, learner_minds))
+    return Seats(params, seat_minds, task.game, config.mind, task.co_players, task.num_learning)
 
 
 def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[LearnerState, Metrics]:
     """Play, look back, learn. For one seed."""
     now = lambda keys, name: jax.vmap(lambda key: at(key, name, state.num_updates))(keys)  # noqa: E731
+    seats = seats_of(config, task, state.params, state.minds)
     tables, steps, last_values = collect(
         task.game,
-        seats_of(task, state.params),
+        seats,
         state.tables,
         config.rollout_steps,
         seat_keys=now(state.seat_keys, "act"),
@@ -127,19 +151,18 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
     )
     running, ended, num_ended = episodes.follow(state.running, steps)
     batch = look_back(config, task, steps, last_values)
-    num_learners = state.learner_keys.shape[0]
-    shared_by = task.num_learning // num_learners
-    samples = config.steps_per_update
-    by_learner = jax.tree.map(lambda leaf: leaf.reshape(num_learners, shared_by, samples, *leaf.shape[3:]), batch)
+    seen = study(config.modelling, task.game, seats.minds, state.tables, steps) if seats.minds.others else None
+    num_learners = len(state.learner_keys)
+    learners = Learner(state.params, state.optimizer, state.minds, state.mind_optimizer, state.learner_keys)
+    data = (learners, _by_learner(batch, num_learners, config.steps_per_update), _rows_by_learner(seen, num_learners))
     remaining = 1.0 - state.num_updates / task.num_updates
-    learn = lambda remaining, data: jax.lax.map(  # noqa: E731
-        partial(ppo.update, config.ppo, value_scale(task), remaining), data
-    )
-    data = (state.params, state.optimizer, by_learner, now(state.learner_keys, "shuffle"))
-    params, optimizer, learned = in_parts(learn, config.devices, num_learners)(remaining, data)
+    learn_all = lambda same, data: jax.lax.map(partial(learn, config, task, *same), data)  # noqa: E731
+    learners, learned = in_parts(learn_all, config.devices, num_learners)((remaining, state.num_updates), data)
     after = LearnerState(
-        params=params,
-        optimizer=optimizer,
+        params=learners.params,
+        optimizer=learners.optimizer,
+        minds=learners.mind,
+        mind_optimizer=learners.mind_optimizer,
         tables=tables,
         running=running,
         key=state.key,
@@ -147,8 +170,56 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
         learner_keys=state.learner_keys,
         num_updates=state.num_updates + 1,
     )
-    learned["finite"] = jax.vmap(all_finite)(params).astype(jnp.float32)
     return after, record(task.game.spec, steps, batch, ended, num_ended, learned)
+
+
+class Learner(eqx.Module):
+    """One set of parameters: a policy, and models of the co-players."""
+
+    params: ActorCritic
+    optimizer: PyTree[Array]
+    mind: Mind
+    mind_optimizer: PyTree[Array]
+    key: Key[Array, "*learners"]
+
+
+def learn(
+    config: LearnerConfig,
+    task: Task,
+    remaining: Float32[Array, ""],
+    update: Int32[Array, ""],
+    data: tuple[Learner, Batch, Study | None],
+) -> tuple[Learner, Metrics]:
+    """What one learner does with what it saw: its policy first, then its models."""
+    learner, batch, seen = data
+    params, mind, mind_optimizer, models = learner.params, learner.mind, learner.mind_optimizer, {}
+    prepared = prepare(config.modelling, config.mind, task.game, params, mind, seen) if seen is not None else None
+    if seen is not None and prepared is not None and config.mind.goals.is_latent:
+        share = config.modelling.epsilon * remaining * config.envs / min(config.modelling.tables, config.envs)
+        key = at(learner.key, "selected goals", update)
+        batch = give_selected(config.mind.goals, params, mind, batch, seen, prepared, share, key=key)
+    policy = (params, learner.optimizer, batch, at(learner.key, "shuffle", update))
+    params, optimizer, learned = ppo.update(config.ppo, value_scale(task), remaining, policy)
+    if seen is not None and prepared is not None:
+        models = modelling.score(config.mind, mind, seen, prepared)
+        studied = (mind, mind_optimizer, seen, prepared, at(learner.key, "models", update))
+        mind, mind_optimizer, found = modelling.update(config.modelling, config.mind, not task.keep_prior, studied)
+        models |= found
+    learned["finite"] = all_finite((params, mind)).astype(jnp.float32)
+    after = Learner(params, optimizer, mind, mind_optimizer, learner.key)
+    return after, {f"policy/{name}": value for name, value in learned.items()} | models
+
+
+def _by_learner(batch: Batch, num_learners: int, num_samples: int) -> Batch:
+    """[seats, envs, time] -> [learners, seats of the learner, samples]"""
+    shared_by = batch.actions.shape[0] // num_learners
+    return jax.tree.map(lambda leaf: leaf.reshape(num_learners, shared_by, num_samples, *leaf.shape[3:]), batch)
+
+
+def _rows_by_learner(seen: Study | None, num_learners: int) -> Study | None:
+    """[seats, tables] -> [learners, tables of all seats of the learner]"""
+    rows = lambda leaf: leaf.shape[0] * leaf.shape[1] // num_learners  # noqa: E731
+    return jax.tree.map(lambda leaf: leaf.reshape(num_learners, rows(leaf), *leaf.shape[2:]), seen)
 
 
 def look_back(config: LearnerConfig, task: Task, steps: Trajectory, last_values: Float32[Array, "envs seats"]) -> Batch:
@@ -169,6 +240,7 @@ def look_back(config: LearnerConfig, task: Task, steps: Trajectory, last_values:
     return Batch(
         observation=jax.tree.map(by_seat, steps.observation),
         legal=by_seat(steps.legal),
+        goals=by_seat(steps.goals),
         actions=by_seat(steps.actions),
         log_probabilities=by_seat(steps.log_probabilities),
         values=values,

@@ -71,6 +71,8 @@ class Batch(eqx.Module):
 
     observation: Observation
     legal: Bool[Array, "*batch actions"]
+    goals: Float32[Array, "*batch others goal"]
+    """What the seat took its co-players' goals to be; no gradient reaches the models that told so."""
     actions: Int32[Array, "*batch"]
     log_probabilities: Float32[Array, "*batch"]
     """Of the actions, when they were taken."""
@@ -103,8 +105,8 @@ def loss(
     entropy_coefficient: Float32[Array, ""],
 ) -> tuple[Float32[Array, ""], Metrics]:
     """The loss of one seat's minibatch, and its parts by name."""
-    over_samples = jax.vmap(actor_critic.apply, in_axes=(None, 0, 0))
-    log_probabilities, values = over_samples(params, batch.observation, batch.legal)
+    over_samples = jax.vmap(actor_critic.apply, in_axes=(None, 0, 0, 0))
+    log_probabilities, values = over_samples(params, batch.observation, batch.legal, batch.goals)
     taken = jnp.arange(log_probabilities.shape[-1]) == batch.actions[..., None]
     log_ratio = jnp.sum(jnp.where(taken, log_probabilities, 0.0), axis=-1) - batch.log_probabilities
     ratio = jnp.exp(log_ratio)

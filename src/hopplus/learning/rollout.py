@@ -9,7 +9,9 @@ from hopplus.games.board import random_words
 from hopplus.games.coplayers import Lineup, Memory
 from hopplus.games.game import Game, Observation
 from hopplus.games.rollout import Step, Table, levels_from_words, paid_deeds, rollout
+from hopplus.learning import minds
 from hopplus.learning.devices import in_parts
+from hopplus.learning.minds import Impression, Mind, MindConfig
 from hopplus.models import actor_critic
 from hopplus.models.actor_critic import ActorCritic
 
@@ -17,7 +19,8 @@ from hopplus.models.actor_critic import ActorCritic
 class Thought(eqx.Module):
     """What the learning seats made of the state they last saw; it is recorded with the step."""
 
-    values: Float32[Array, " seats"]
+    values: Float32[Array, "*batch seats"]
+    impression: Impression
 
 
 class Seats(eqx.Module):
@@ -25,25 +28,48 @@ class Seats(eqx.Module):
 
     params: ActorCritic
     """One set for each learning seat, stacked."""
+    minds: Mind
+    """The same."""
+    game: Game
+    config: MindConfig = eqx.field(static=True)
     co_players: Lineup
     num_learning: int = eqx.field(static=True)
 
     def start(self) -> Memory:
-        return Thought(jnp.zeros(self.num_learning, jnp.float32)), self.co_players.start()
+        first = minds.start(self.config, self.game.spec)
+        by_seat = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.num_learning, *leaf.shape)), first)
+        return Thought(jnp.zeros(self.num_learning, jnp.float32), by_seat), self.co_players.start()
+
+    def again(self, memory: Memory) -> Memory:
+        thought, remembered = memory
+        one = lambda impression: minds.again(self.config, self.game.spec, impression)  # noqa: E731
+        impression = jax.vmap(one, axis_size=self.num_learning)(thought.impression)
+        return Thought(jnp.zeros_like(thought.values), impression), self.co_players.again(remembered)
 
     def __call__(
         self, observations: Observation, legal: Bool[Array, "agents actions"], memory: Memory
     ) -> tuple[Float32[Array, "agents actions"], Memory]:
         learning, others = slice(None, self.num_learning), slice(self.num_learning, None)
-        log_probabilities, values = jax.vmap(actor_critic.apply)(
-            self.params, jax.tree.map(lambda leaf: leaf[learning], observations), legal[learning]
+        thought, remembered = memory
+
+        def one_seat(params, mind, observation, legal, impression):
+            impression = minds.perceive(self.config, self.game, mind, observation, impression)
+            return *actor_critic.apply(params, observation, legal, impression.goals), impression
+
+        log_probabilities, values, impression = jax.vmap(one_seat)(
+            self.params,
+            self.minds,
+            jax.tree.map(lambda leaf: leaf[learning], observations),
+            legal[learning],
+            thought.impression,
         )
         probabilities = jnp.exp(log_probabilities)
+        thought = Thought(values, impression)
         if not self.co_players.policies:
-            return probabilities, (Thought(values), memory[1])
+            return probabilities, (thought, remembered)
         seen = jax.tree.map(lambda leaf: leaf[others], observations)
-        scripted, remembered = self.co_players(seen, legal[others], memory[1])
-        return jnp.concatenate([probabilities, scripted]), (Thought(values), remembered)
+        scripted, remembered = self.co_players(seen, legal[others], remembered)
+        return jnp.concatenate([probabilities, scripted]), (thought, remembered)
 
 
 class Trajectory(eqx.Module):
@@ -51,15 +77,21 @@ class Trajectory(eqx.Module):
 
     observation: Observation
     legal: Bool[Array, "*batch seats actions"]
-    actions: Int32[Array, "*batch seats"]
+    actions: Int32[Array, "*batch agents"]
+    """Of all seats: what co-players did is what their models learn from."""
     log_probabilities: Float32[Array, "*batch seats"]
+    best: Float32[Array, "*batch agents"]
+    """The probability of the likeliest action of each seat: nobody can predict it better."""
     values: Float32[Array, "*batch seats"]
+    goals: Float32[Array, "*batch seats others goal"]
+    """What each learning seat took its co-players' goals to be."""
     rewards: Float32[Array, "*batch agents"]
     """Of all seats, for the record of episodes; a seat learns from its own."""
     did: Bool[Array, "*batch deeds agents"]
     """Which of the game's deeds each seat did and was paid for."""
     in_game: Bool[Array, "*batch agents"]
     """Before the step."""
+    reset_before: Bool[Array, "*batch"]
     terminated_after: Bool[Array, "*batch agents"]
 
 
@@ -99,11 +131,14 @@ def _record(game: Game, seats: Seats, step: Step) -> Trajectory:
     return Trajectory(
         observation=jax.tree.map(lambda leaf: leaf[learning], step.observation),
         legal=step.legal[learning],
-        actions=step.actions[learning],
+        actions=step.actions,
         log_probabilities=jnp.log(probability[learning]),
+        best=jnp.max(step.probabilities, axis=-1),
         values=thought.values,
+        goals=thought.impression.goals,
         rewards=step.rewards,
         did=paid_deeds(game.spec, step.legal, step.actions, step.rewards),
         in_game=~game.terminated(step.state),
+        reset_before=step.reset_before,
         terminated_after=step.terminated_after,
     )

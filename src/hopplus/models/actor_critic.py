@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Key
 
-from hopplus.games.coplayers import Memory, Policy
 from hopplus.games.game import GameSpec, Observation
+from hopplus.models.inputs import features, num_features
 from hopplus.models.networks import MLP, Heads, init_heads, init_mlp
 
 ILLEGAL = -1e9
@@ -35,47 +35,39 @@ class ActorCritic(eqx.Module):
     """A logit for each action, then the value."""
 
 
-def init(config: ActorCriticConfig, spec: GameSpec, *, key: Key[Array, ""]) -> ActorCritic:
-    """A policy that begins almost uniform, and a critic that begins near zero."""
+def init(config: ActorCriticConfig, spec: GameSpec, goal_size: int = 0, *, key: Key[Array, ""]) -> ActorCritic:
+    """A policy that begins almost uniform, and a critic that begins near zero.
+
+    It reads so many numbers about the goal of each co-player besides its view.
+    """
     trunk_key, heads_key = jax.random.split(key)
     gains = [0.01] * spec.num_actions + [1.0]
     return ActorCritic(
-        trunk=init_mlp(num_features(spec), config.hidden, key=trunk_key),
+        trunk=init_mlp(num_features(spec) + (spec.num_agents - 1) * goal_size, config.hidden, key=trunk_key),
         heads=init_heads(config.hidden[-1], gains, key=heads_key),
     )
 
 
 def apply(
-    params: ActorCritic, observation: Observation, legal: Bool[Array, " actions"]
+    params: ActorCritic,
+    observation: Observation,
+    legal: Bool[Array, " actions"],
+    goals: Float32[Array, "others goal"],
 ) -> tuple[Float32[Array, " actions"], Float32[Array, ""]]:
-    """The log-probability of each action, and the value of the state."""
-    outputs = params.heads(params.trunk(features(observation, legal.shape[0])))
+    """The log-probability of each action, and the value of the state, given what the co-players seem to be after."""
+    inputs = jnp.concatenate([features(observation, legal.shape[0]), goals.reshape(-1)])
+    outputs = params.heads(params.trunk(inputs))
     return jax.nn.log_softmax(jnp.where(legal, outputs[:-1], ILLEGAL)), outputs[-1]
 
 
-class Player(Policy):
-    """A trained policy as a player: a pure function of what its seat sees, in whatever seat it sits."""
-
-    params: ActorCritic
-    greedy: bool = eqx.field(static=True, default=False)
-    """Whether it always takes its most likely action."""
-
-    def start(self) -> Memory:
-        return ()
-
-    def __call__(self, observation, legal, memory):
-        log_probabilities, _ = apply(self.params, observation, legal)
-        if self.greedy:
-            return jax.nn.one_hot(jnp.argmax(log_probabilities), legal.shape[0]), memory
-        return jnp.exp(log_probabilities), memory
-
-
-def num_features(spec: GameSpec) -> int:
-    return spec.height * spec.width * len(spec.planes) + 1 + spec.num_agents * spec.num_actions
-
-
-def features(observation: Observation, num_actions: int) -> Float32[Array, " features"]:
-    """Planes, time, and the last joint action, one-hot; an action that was not taken is all zeros."""
-    last_actions = jax.nn.one_hot(observation.last_actions, num_actions)
-    planes = observation.planes.reshape(-1).astype(jnp.float32)
-    return jnp.concatenate([planes, observation.time[None], last_actions.reshape(-1)])
+def values_under(
+    params: ActorCritic, observation: Observation, num_actions: int, goals: Float32[Array, "options others goal"]
+) -> Float32[Array, " options"]:
+    """The value of one state under several assumptions about the co-players; what they share is computed once."""
+    first, *rest = params.trunk.layers
+    seen = features(observation, num_actions)
+    from_view = seen @ first.weight[: len(seen)] + first.bias
+    hidden = jnp.tanh(from_view + goals.reshape(len(goals), -1) @ first.weight[len(seen) :])
+    for layer in rest:
+        hidden = jnp.tanh(hidden @ layer.weight + layer.bias)
+    return hidden @ params.heads.weight[-1] + params.heads.bias[-1]

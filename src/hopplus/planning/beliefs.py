@@ -21,10 +21,11 @@ def update(
     predicted: Float32[Array, "goals actions"],
     legal: Bool[Array, " actions"],
     action: Int32[Array, ""],
+    smoothing: float = SMOOTHING,
 ) -> Float32[Array, " goals"]:
     """After the co-player took the action; as before where it took none (NO_ACTION)."""
     uniform = legal / jnp.maximum(jnp.sum(legal, dtype=jnp.int32), 1)
-    likelihoods = (1 - SMOOTHING) * predicted + SMOOTHING * uniform
+    likelihoods = (1 - smoothing) * predicted + smoothing * uniform
     taken = jnp.arange(predicted.shape[-1]) == action
     likelihood = jnp.sum(jnp.where(taken, likelihoods, 0.0), axis=-1)
     weight = belief * likelihood

@@ -51,7 +51,7 @@ def learning_curve(
     for name, run in runs.items():
         if tag not in run.metrics:
             raise ValueError(f"{name} has no metric {tag!r}; it has {', '.join(sorted(run.metrics))}")
-    sheet, axes = _sheet(size)
+    sheet, axes = new_sheet(size)
     for index, (name, run) in enumerate(runs.items()):
         _draw_run(axes, run, tag, draw.player_colour(index), name, band_alpha=0.2)
     if best is not None:
@@ -59,32 +59,32 @@ def learning_curve(
     axes.set_ylabel(label or (RETURN_LABEL if tag == summary.RETURN_TAG else tag))
     _name_steps(axes)
     if len(runs) > 1 or best is not None:
-        _legend(sheet, axes)
+        add_legend(sheet, axes)
     return sheet
 
 
 def seat_curves(run: Run, family: str = summary.RETURN_FAMILY, *, size: tuple[float, float] = WIDE) -> Figure:
     """The same metric of every seat: means over seeds with their intervals, in the colours of the players."""
-    sheet, axes = _sheet(size)
+    sheet, axes = new_sheet(size)
     for tag in _seats_or_complain(run, family):
         seat = summary.seat_index(tag)
         _draw_run(axes, run, tag, draw.player_colour(seat), draw.player_name(seat), band_alpha=0.08, seeds=False)
     axes.set_ylabel(RETURN_LABEL if family == summary.RETURN_FAMILY else family)
     _name_steps(axes)
-    _legend(sheet, axes)
+    add_legend(sheet, axes)
     return sheet
 
 
 def small_curve(run: Run, tag: str) -> Figure:
     """One of many small pictures; its title stands outside, where it can be wrapped."""
-    sheet, axes = _sheet(SMALL, points=8.0)
+    sheet, axes = new_sheet(SMALL, points=8.0)
     _draw_run(axes, run, tag, draw.player_colour(0), tag, band_alpha=0.2)
     return sheet
 
 
 def small_seat_curves(run: Run, family: str) -> Figure:
     """As `seat_curves`, small and without a legend: the colours are those of the players."""
-    sheet, axes = _sheet(SMALL, points=8.0)
+    sheet, axes = new_sheet(SMALL, points=8.0)
     for tag in _seats_or_complain(run, family):
         _draw_run(axes, run, tag, draw.player_colour(summary.seat_index(tag)), tag, band_alpha=0.08, seeds=False)
     return sheet
@@ -93,7 +93,7 @@ def small_seat_curves(run: Run, family: str) -> Figure:
 def seat_boxes(run: Run, *, size: tuple[float, float] = WIDE) -> Figure:
     """What each seat got over the last fifth of training; `BOX_CAPTION` says what a box is."""
     tags = _seats_or_complain(run, summary.RETURN_FAMILY)
-    sheet, axes = _sheet(size)
+    sheet, axes = new_sheet(size)
     final = summary.final_updates(run)
     for position, tag in enumerate(tags):
         values = run.metrics[tag][final]
@@ -181,9 +181,20 @@ def _seats_or_complain(run: Run, family: str) -> list[str]:
     return tags
 
 
-def _sheet(size: tuple[float, float], points: float = 9.0) -> tuple[Figure, Axes]:
+def new_sheet(size: tuple[float, float], points: float = 9.0) -> tuple[Figure, Axes]:
+    """A sheet with one pair of axes, for a quantity over steps."""
     sheet = Figure(figsize=size, facecolor=PAPER, layout="constrained")
-    axes = sheet.add_subplot(facecolor="none")
+    axes = sheet.add_subplot()
+    style_axes(axes, points)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    return sheet, axes
+
+
+def style_axes(axes: Axes, points: float = 9.0) -> None:
+    """The look that all pictures of the report share."""
+    axes.set_facecolor("none")
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(RULE)
     axes.tick_params(colors=MUTED, labelcolor=INK, labelsize=points, length=3)
@@ -191,17 +202,13 @@ def _sheet(size: tuple[float, float], points: float = 9.0) -> tuple[Figure, Axes
     axes.set_axisbelow(True)
     axes.xaxis.label.set(color=MUTED, fontsize=points)
     axes.yaxis.label.set(color=MUTED, fontsize=points)
-    axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
-    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    return sheet, axes
 
 
 def _name_steps(axes: Axes) -> None:
     axes.set_xlabel(STEPS_LABEL)
 
 
-def _legend(sheet: Figure, axes: Axes) -> None:
+def add_legend(sheet: Figure, axes: Axes) -> None:
     """Above the axes, where it hides nothing; the sheet grows with its rows, so that the curves keep their room."""
     handles, labels = axes.get_legend_handles_labels()
     num_columns = max(1, int(sheet.get_figwidth() * LETTERS_PER_INCH / (max(map(len, labels)) + 6)))

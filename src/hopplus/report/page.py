@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from hopplus.evaluation.statistics import Interval, seed_interval
-from hopplus.report import curves, replay, summary
+from hopplus.report import curves, prediction, replay, summary
 from hopplus.report.read import Run
 from hopplus.report.replay import Replay
 
@@ -75,6 +75,7 @@ def page(run: Run, replays: Sequence[Replay], *, title: str | None = None, best:
         "caption": curves.curve_caption(run),
         "empty_words": _empty_words(run),
         "evaluation": _evaluation(run.evaluation),
+        "others": _others(run.others),
         "symbols": replay.symbols(),
         "symbol_half": replay.SYMBOL_HALF,
         "bricks": replay.brick_data(),
@@ -213,6 +214,21 @@ def _evaluation(evaluation: Mapping[str, Any] | None) -> dict[str, Any] | None:
         if isinstance(row, dict)
     ]
     return {"words": words, "rows": rows}
+
+
+def _others(others: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A sentence, where it comes from, and tables and pictures in their order."""
+    if others is None:
+        return None
+    words, parts = prediction.section(others)
+    source = {key: str(others[key]) for key in ("command", "version") if key in others}
+    return {"words": words, "source": source, "parts": [_drawn(part) for part in parts]}
+
+
+def _drawn(part: prediction.Drawing | prediction.Table) -> Picture | prediction.Table:
+    if isinstance(part, prediction.Table):
+        return part
+    return Picture(part.title, _markup(part.figure, part.title), part.caption)
 
 
 def _interval(found: Any) -> Interval:

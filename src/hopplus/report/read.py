@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
-CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVALUATION_FILE = (
+CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVALUATION_FILE, OTHERS_FILE = (
     "config.json",
     "metrics.jsonl",
     "timing.jsonl",
     "evaluation.json",
+    "others.json",
 )
 CONFIG_KEYS = ("agent", "game", "seeds", "steps")
 AXIS_KEYS = ("update", "env_steps")
@@ -34,6 +35,8 @@ class Run:
     metrics: Mapping[str, Float64[np.ndarray, "updates seeds"]]
     timing: Mapping[str, Float64[np.ndarray, " blocks"]]
     evaluation: dict[str, Any] | None
+    others: dict[str, Any] | None = None
+    """How well its models predict the other players, where that was measured."""
 
     @property
     def num_updates(self) -> int:
@@ -56,14 +59,14 @@ def read_run(folder: Path) -> Run:
             "give a folder that `hopplus train --out` wrote, with its files as they were written"
         )
     lines = _in_order(folder, _read_lines(folder, METRICS_FILE))
-    evaluation = _read_object(folder, EVALUATION_FILE) if (folder / EVALUATION_FILE).exists() else None
     return Run(
         name=folder.resolve().name,
         config=config,
         env_steps=np.array([line["env_steps"] for line in lines], np.int64),
         metrics=_by_tag(folder, lines),
         timing=_timing(folder, _read_lines(folder, TIMING_FILE)),
-        evaluation=evaluation,
+        evaluation=_read_object_if_there(folder, EVALUATION_FILE),
+        others=_read_object_if_there(folder, OTHERS_FILE),
     )
 
 
@@ -87,6 +90,10 @@ def _read_object(folder: Path, name: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{folder / name} holds no JSON object; restore it, or train again")
     return found
+
+
+def _read_object_if_there(folder: Path, name: str) -> dict[str, Any] | None:
+    return _read_object(folder, name) if (folder / name).exists() else None
 
 
 def _read_lines(folder: Path, name: str) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ def check_seed(seed: int) -> None:
 class RunConfig:
     """One training: an agent, a game, several seeds side by side."""
 
-    agent: tyro.conf.Suppress[Literal["ppo"]] = "ppo"
+    agent: tyro.conf.Suppress[Literal["ppo", "omg", "hop"]] = "ppo"
     """The kind of agent."""
     game: str = "stag-hunt-4x4"
     """A name from `hopplus games`, or MODULE:FACTORY for a game of your own."""
@@ -31,6 +31,8 @@ class RunConfig:
     co_players: str | None = None
     """Fixed co-players for the last seats, as in nearest_stag,nearest_stag,random; the seats before them learn. None:
     all seats learn."""
+    pretrained: str | None = None
+    """A folder of `hopplus pretrain`: every seat begins with its models, and keeps its prior over goals."""
     seeds: int = 5
     """How many trainings run side by side, in one program."""
     steps: int = 2_000_000
@@ -50,6 +52,8 @@ class RunConfig:
             if value < 1:
                 raise ValueError(f"--{name} is {value}; give 1 or more")
         check_seed(self.seed)
+        if self.pretrained is not None and self.learner.mind.others.models == "none":
+            raise ValueError(f"--pretrained: {self.agent} has no models of the others; train omg or hop")
         if self.steps < self.learner.steps_per_update:
             raise ValueError(
                 f"--steps is {self.steps}, less than one update of {self.learner.steps_per_update} "
@@ -76,7 +80,7 @@ class RunConfig:
                 f"--co-players names {len(others)} players for the {seats} seats of {self.game}; "
                 f"name {seats - 1} at most, so that a seat is left to learn"
             )
-        return Task(game, Lineup(others), self.num_updates)
+        return Task(game, Lineup(others), self.num_updates, keep_prior=self.pretrained is not None)
 
     def _training_game(self) -> Game:
         game = self.evaluation_game

@@ -4,6 +4,8 @@ config.json      all settings, the version of hopplus and of the game's rules
 metrics.jsonl    a line per update; every tag has one number per seed; the same bytes however often a run was killed
 timing.jsonl     a line per block of updates: how long it took
 evaluation.json  what `hopplus evaluate` found last, in self-play
+adaptation.json  the same with --adaptation: the frozen agent with every line-up of scripts
+others.json      how well the models of the other players predict, where that was measured
 checkpoints/     written by orbax, each complete or not there
 tensorboard/     the same metrics as events, a folder per seed
 """
@@ -20,11 +22,13 @@ from hopplus import __version__
 from hopplus.runs.config import RunConfig
 
 CONFIG, METRICS, TIMING, EVALUATION = "config.json", "metrics.jsonl", "timing.jsonl", "evaluation.json"
+OTHERS = "others.json"
+ADAPTATION = "adaptation.json"
 CHECKPOINTS, TENSORBOARD = "checkpoints", "tensorboard"
 DESCRIBED = {"version", "game_name", "game_version"}
 """What `config.json` says besides the settings."""
 PUT_BACK = "put the file back as it was, or train anew into another folder"
-ACCEPTED = {int: (int,), float: (int, float), str: (str,), NoneType: (NoneType,)}
+ACCEPTED = {bool: (bool,), int: (int,), float: (int, float), str: (str,), NoneType: (NoneType,)}
 MAY_CHANGE = {"version", "steps", "wandb", "checkpoint_every"}
 """Settings that may differ when a run goes on; `steps` only where the entropy bonus does not depend on them."""
 
@@ -74,6 +78,11 @@ def read_description(folder: Path) -> dict[str, Any]:
     return description
 
 
+def read_settings(kind: Any, written: Any) -> Any:
+    """Settings that were written as JSON; raises ValueError where something is missing, unknown or of another kind."""
+    return _read(kind, written, "")
+
+
 def read_config(folder: Path) -> RunConfig:
     """The settings of a run, with the rules it was trained under still in force."""
     description = read_description(folder)
@@ -120,7 +129,7 @@ def _check_same(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> 
     found, wanted = _flat(found), _flat(wanted)
     for name in sorted(wanted):
         if name not in MAY_CHANGE and found[name] != wanted[name]:
-            flag = f"--{name.removeprefix('learner.').replace('_', '-')}"
+            flag = f"--{name.removeprefix('learner.').removeprefix('mind.').replace('_', '-')}"
             raise ValueError(
                 f"{folder} holds a run with {flag} {found[name]}, not {wanted[name]}; "
                 "give the same settings to go on with it, or another folder with --out"
@@ -128,13 +137,21 @@ def _check_same(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> 
     steps = found["steps"]
     if wanted["steps"] < steps:
         raise ValueError(f"{folder} holds a run of {steps} steps; give as many with --steps, or more to go on")
-    annealed = wanted["learner.ppo.entropy_coefficient"] != wanted["learner.ppo.final_entropy_coefficient"]
-    if wanted["steps"] != steps and annealed:
+    if wanted["steps"] != steps and (annealed := _annealed(wanted)):
         raise ValueError(
-            f"{folder} holds a run whose entropy bonus falls over its {steps} steps, so it cannot become longer; give "
-            f"--steps {steps}, or another folder with --out (--ppo.entropy-coefficient and "
-            "--ppo.final-entropy-coefficient must be equal for more steps)"
+            f"{folder} holds a run in which {annealed} over its {steps} steps, so it cannot become longer; give "
+            f"--steps {steps}, or another folder with --out"
         )
+
+
+def _annealed(flat: dict[str, Any]) -> str | None:
+    """What depends on the length of the run."""
+    if flat["learner.ppo.entropy_coefficient"] != flat["learner.ppo.final_entropy_coefficient"]:
+        return "the entropy bonus falls (unless --ppo.final-entropy-coefficient is the same as the first)"
+    latent = flat["learner.mind.goals.kind"] in ("continuous", "discrete")
+    if latent and flat["learner.modelling.epsilon"] > 0:
+        return "the share of selected goals falls (--modelling.epsilon)"
+    return None
 
 
 def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

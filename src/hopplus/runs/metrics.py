@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 def rows(metrics: dict[str, np.ndarray], first_update: int, num_updates: int, steps_per_update: int) -> Iterator[Row]:
-    """A row for each update; [updates, seeds] or [updates, seeds, seats] come in, lists over seeds come out."""
+    """A row for each update; [updates, seeds], with seats or pairs of seats, come in, lists over seeds come out."""
     by_tag = dict(sorted(tag for name, values in metrics.items() for tag in _tags(name, values[:num_updates])))
     for index in range(num_updates):
         update = first_update + index + 1
@@ -33,13 +33,22 @@ def rows(metrics: dict[str, np.ndarray], first_update: int, num_updates: int, st
 
 
 def _tags(name: str, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """A metric of each seat has a tag for each; one of a seat and its co-players, a tag for each pair."""
     if values.ndim == 2:
         yield name, values
         return
-    yield f"{name}/mean" if name in MEAN_HAS_A_NAME else name, values.mean(axis=-1)
-    if values.shape[-1] > 1:
-        for seat in range(values.shape[-1]):
-            yield f"{name}/player_{seat + 1}", values[..., seat]
+    by_seat = values if values.ndim == 3 else values.mean(axis=-1)
+    yield f"{name}/mean" if name in MEAN_HAS_A_NAME else name, by_seat.mean(axis=-1)
+    seats = by_seat.shape[-1]
+    if seats > 1:
+        for seat in range(seats):
+            yield f"{name}/player_{seat + 1}", by_seat[..., seat]
+    if values.ndim == 4:
+        agents = values.shape[-1] + 1
+        for seat in range(seats):
+            for offset in range(1, agents):
+                other = (seat + offset) % agents
+                yield f"{name}/player_{seat + 1}_of_{other + 1}", values[..., seat, offset - 1]
 
 
 def _number(value: np.floating) -> float | None:

@@ -9,7 +9,8 @@ from jaxtyping import Array, PyTree
 from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.game import Game
 from hopplus.learning.learner import init, seats_of
-from hopplus.models.actor_critic import ActorCritic, Player
+from hopplus.learning.minds import Mind, Player
+from hopplus.models.actor_critic import ActorCritic
 from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, read_config
@@ -24,6 +25,8 @@ class Run:
     num_updates: int
     params: ActorCritic
     """Leading axes: seeds, learning seats."""
+    minds: Mind
+    """What each seat knows of its co-players; the same axes."""
 
     @property
     def game(self) -> Game:
@@ -40,14 +43,14 @@ class Run:
             raise ValueError(f"{self.folder} has no seed {seed}; its seeds are 0 to {self.config.seeds - 1}")
         if not 0 <= seat < self.num_learning:
             raise ValueError(f"{self.folder} trained no seat {seat}; its seats are 0 to {self.num_learning - 1}")
-        return Player(_at(_at(self.params, seed), seat), greedy)
+        params, mind = _at(_at((self.params, self.minds), seed), seat)
+        return Player(params, mind, self.game, self.config.learner.mind, greedy)
 
     def players(self, *, greedy: bool = False) -> tuple[Player, ...]:
         """The trained policies, seat by seat; their arrays have a leading axis of seeds."""
-        by_seat = [
-            jax.tree.map(lambda leaf, seat=seat: leaf[:, seat], self.params) for seat in range(self.num_learning)
-        ]
-        return tuple(Player(params, greedy) for params in by_seat)
+        of_seat = lambda seat: jax.tree.map(lambda leaf: leaf[:, seat], (self.params, self.minds))  # noqa: E731
+        by_seat = [of_seat(seat) for seat in range(self.num_learning)]
+        return tuple(Player(params, mind, self.game, self.config.learner.mind, greedy) for params, mind in by_seat)
 
     def lineup(self, *, greedy: bool = False) -> Lineup:
         """Everybody at the table as in training: the trained policies, then the co-players if there were any."""
@@ -69,8 +72,9 @@ def load(folder: Path | str) -> Run:
         state = checkpoints.restore(done, state_shapes(config))
     finally:
         checkpoints.close()
-    by_seat = jax.vmap(lambda params: seats_of(config.task, params).params)(state.params)
-    return Run(folder, config, done, by_seat)
+    seats = jax.vmap(lambda params, minds: seats_of(config.learner, config.task, params, minds))
+    seated = seats(state.params, state.minds)
+    return Run(folder, config, done, seated.params, seated.minds)
 
 
 def state_shapes(config: RunConfig) -> PyTree[jax.ShapeDtypeStruct]:

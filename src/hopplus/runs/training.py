@@ -15,6 +15,7 @@ from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, describe, open_folder
 from hopplus.runs.metrics import Row, Writers, find_wandb, rows
+from hopplus.runs.pretraining import check_pretrained, with_pretrained
 from hopplus.runs.run import Run, load, state_shapes
 
 MOST_UPDATES, BLOCK_SECONDS = 32, 3.0
@@ -69,6 +70,7 @@ def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None)
     on_every(config.learner.devices)  # what is missing is said before there is a folder, and before the compiler runs
     if config.wandb:
         find_wandb()
+    check_pretrained(config)
     open_folder(out, config)
     checkpoints = Checkpoints(out / CHECKPOINTS)
     try:
@@ -90,7 +92,7 @@ def _go_on(
     try:
         program = compile_program(config.learner, task, seed_keys(config))
         if restored is None:
-            states = jax.block_until_ready(program.init(seed_keys(config)))
+            states = with_pretrained(config, jax.block_until_ready(program.init(seed_keys(config))))
         else:
             states = jax.device_put(restored, on_every(config.learner.devices))
         _run(config, program, states, done, checkpoints, writers, watcher)

@@ -1,0 +1,168 @@
+"""`hopplus evaluate RUN --adaptation`: the frozen agent with every line-up of scripts, beside the best response."""
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from hopplus import __version__
+from hopplus.evaluation.adaptation import agent_returns, lineups, normalised, share_of_episodes
+from hopplus.evaluation.statistics import mean_of_known, seed_interval
+from hopplus.learning.devices import num_cores, use_cores
+from hopplus.runs.command import train_command
+from hopplus.runs.folder import read_config
+from hopplus.runs.oracles import (
+    MANNERS,
+    OracleSettings,
+    Yardsticks,
+    default_steps,
+    measure_yardsticks,
+    num_episodes,
+    read_yardsticks,
+    train_responders,
+    what_it_saw,
+)
+from hopplus.runs.progress import ProgressDisplay
+from hopplus.runs.run import Run, load
+
+SCRIPTED = {"nearest_stag": "NS", "nearest_hare": "NH", "by_belief": "belief", "random": "random"}
+"""The yardsticks besides the oracle, and what they are called in the table."""
+
+
+def judge_adaptation(folder: Path, episodes: int, seed: int, oracles: Path, oracle_steps: int | None) -> dict[str, Any]:
+    """All that is told about a run's agent among co-players that it did not choose."""
+    config = read_config(folder)
+    spec = config.evaluation_game.spec
+    lineups(spec)  # raises where the game is no stag hunt
+    steps = default_steps(spec) if oracle_steps is None else oracle_steps
+    settings = OracleSettings(config.game, oracles, steps, episodes, seed, config.learner.devices)
+    use_cores(max(num_cores(), config.learner.devices))
+    run = load(folder)
+    yardsticks = read_yardsticks(settings) or _measure(settings)
+    returns = _play(run, episodes, seed)
+    given = f"--oracles {oracles} --oracle-steps {steps}"
+    return {
+        "command": f"hopplus evaluate {folder} --adaptation --episodes {episodes} {given} --seed {seed} --json",
+        "version": __version__,
+        "trained_by": train_command(config, folder),
+        "game": config.game,
+        "game_version": spec.version,
+        "env_steps": run.num_updates * config.learner.steps_per_update,
+        "seeds": config.seeds,
+        "episodes": episodes,
+        "oracle_steps": steps,
+        "saw": what_it_saw(config),
+        **figures(returns, yardsticks),
+    }
+
+
+def figures(returns: np.ndarray, yardsticks: list[Yardsticks]) -> dict[str, Any]:
+    """Returns and normalised returns for each line-up and in the mean over them; `returns` [manners, seeds, lineups].
+
+    Intervals are over seeds. A yardstick has none: it is one player, and its episodes are many.
+    """
+    uniform, oracle = (np.array([getattr(one, name) for one in yardsticks]) for name in ("random", "oracle"))
+    scaled = normalised(returns, uniform, oracle)
+    rows = []
+    for index, one in enumerate(yardsticks):
+        rows.append(
+            {
+                "lineup": one.name,
+                "co_players": list(one.lineup),
+                **_intervals(returns[..., index]),
+                "oracle": one.oracle,
+                "oracle_player": one.oracle_player,
+                **{name: getattr(one, name) for name in SCRIPTED},
+                "normalised": _intervals(scaled[..., index]),
+            }
+        )
+    scripted = {name: np.array([getattr(one, name) for one in yardsticks]) for name in ("oracle", *SCRIPTED)}
+    return {
+        "lineups": rows,
+        "mean": {
+            **_intervals(returns.mean(axis=-1)),
+            **{name: float(values.mean()) for name, values in scripted.items()},
+        },
+        "normalised": {
+            **_intervals(mean_of_known(scaled)),
+            **{name: float(mean_of_known(normalised(values, uniform, oracle))) for name, values in scripted.items()},
+        },
+    }
+
+
+def print_adaptation(name: str, result: dict[str, Any], console: Console) -> None:
+    """The table of all line-ups, then the two means."""
+    title = (
+        f"{escape(name)}: a frozen seat of {result['game']} with co-players it did not choose; "
+        f"{result['episodes']:,} episodes for each of {result['seeds']} seeds. It saw: {escape(result['saw'])}"
+    )
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("with", "sampled", "greedy", "oracle", *SCRIPTED.values(), "normalised"):
+        table.add_column(column)
+    for row in result["lineups"]:
+        oracle = f"{row['oracle']:.2f} {SCRIPTED.get(row['oracle_player'], 'PPO')}"
+        table.add_row(*_cells(row["lineup"], row, oracle), _words(row["normalised"]["sampled"]))
+    table.add_section()
+    for label, name in (("mean", "mean"), ("norm.", "normalised")):
+        table.add_row(*_cells(label, result[name], f"{result[name]['oracle']:.2f}"), "")
+    console.print(table)
+    console.print(
+        "N nearest_stag, H nearest_hare, R random. Oracle: the best of a PPO responder, always NS and always NH; "
+        "belief: NS or NH by belief; random: uniform legal play. Normalised, of sampled play: 0 is random, 1 the "
+        "oracle; norm.: its mean over line-ups, for everybody. ± is half of the 95% interval over seeds.",
+        soft_wrap=True,
+    )
+
+
+def _measure(settings: OracleSettings) -> list[Yardsticks]:
+    console = Console(stderr=True)
+    with ProgressDisplay(console) as display:
+        announce = lambda name: console.print(f"responder for {name}", soft_wrap=True)  # noqa: E731
+        responders = train_responders(settings, watcher=display, on_lineup=announce)
+    with _bar(console) as progress:
+        task = progress.add_task("yardsticks", total=num_episodes(settings))
+        return measure_yardsticks(settings, responders, on_batch=lambda count: progress.advance(task, count))
+
+
+def _play(run: Run, episodes: int, seed: int) -> np.ndarray:
+    with _bar(Console(stderr=True)) as progress:
+        task = progress.add_task("agent", total=share_of_episodes(episodes, run.num_learning))
+        return agent_returns(
+            run.game,
+            [run.players(greedy=manner == "greedy") for manner in MANNERS],
+            episodes,
+            num_seeds=run.config.seeds,
+            key=jax.random.key(seed),
+            on_batch=lambda count: progress.advance(task, count),
+        )
+
+
+def _bar(console: Console) -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    return Progress(*columns, console=console, transient=True)
+
+
+def _intervals(by_manner: np.ndarray) -> dict[str, Any]:
+    """[manners, seeds] as intervals by name."""
+    return {manner: asdict(seed_interval(values)) for manner, values in zip(MANNERS, by_manner, strict=True)}
+
+
+def _cells(label: str, row: dict[str, Any], oracle: str) -> list[str]:
+    scripted = [f"{row[name]:.2f}" for name in SCRIPTED]
+    return [label, _words(row["sampled"]), f"{row['greedy']['estimate']:.2f}", oracle, *scripted]
+
+
+def _words(interval: dict[str, float]) -> str:
+    """The interval is symmetric, and the table is wide."""
+    estimate, high = interval["estimate"], interval["high"]
+    if not math.isfinite(estimate):
+        return "-"
+    return f"{estimate:.2f} ±{high - estimate:.2f}" if math.isfinite(high) else f"{estimate:.2f}"

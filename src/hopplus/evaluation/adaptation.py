@@ -1,0 +1,182 @@
+"""Adaptation without a gradient step: one frozen learner with every company of scripted co-players.
+
+    normalised return of a company = (agent - uniform legal play) / (oracle - uniform legal play)
+
+All are returns of the first seat. A company is a multiset of {nearest_stag, nearest_hare, random}. What a learner and
+its company do is chosen by numbers, so that all companies, seeds and players are rows of one compiled program.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import combinations_with_replacement
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float32, Float64, Int32, Key
+
+from hopplus.evaluation.selfplay import play
+from hopplus.games.coplayers import Lineup, Memory, Policy, read_policies
+from hopplus.games.game import Game, GameSpec, Observation, views_of_others
+from hopplus.planning import beliefs
+
+KINDS = {"nearest_stag": "N", "nearest_hare": "H", "random": "R"}
+"""What a co-player can be, and the letter that stands for it."""
+STAG_HUNTER = list(KINDS).index("nearest_stag")
+ENOUGH = 0.5
+"""How likely a partner must be for stags to be worth the way."""
+SMALLEST_GAIN = 0.05
+"""An oracle that gains less than this over uniform play cannot tell a good agent from a bad one."""
+
+
+def lineups(spec: GameSpec) -> list[tuple[str, ...]]:
+    """Every company that a learner can have, stag hunters first."""
+    if not spec.has_plane("stags") or spec.num_agents < 2:
+        raise ValueError(f"adaptation is measured among hunters of stags and hares; {spec.name} is no such game")
+    return list(combinations_with_replacement(KINDS, spec.num_agents - 1))
+
+
+def short_name(lineup: Sequence[str]) -> str:
+    """A letter for each co-player, as in NHR."""
+    return "".join(KINDS[name] for name in lineup)
+
+
+def scripts(spec: GameSpec) -> tuple[Policy, ...]:
+    """The players of the kinds that a co-player can be, in their order."""
+    return read_policies(",".join(KINDS), spec)
+
+
+class OneOf(Policy):
+    """One of several players, told by its number. Which one is data, so that one program serves for all of them."""
+
+    policies: tuple[Policy, ...]
+    choice: Int32[Array, "*rows"]
+
+    def start(self) -> Memory:
+        return tuple(policy.start() for policy in self.policies)
+
+    def __call__(self, observation, legal, memory):
+        answers = [policy(observation, legal, own) for policy, own in zip(self.policies, memory, strict=True)]
+        probabilities = jnp.stack([distribution.astype(jnp.float32) for distribution, _ in answers])
+        return probabilities[self.choice], tuple(remembered for _, remembered in answers)
+
+
+class Suspicion(eqx.Module):
+    """What a player who infers remembers: its beliefs, and what it expected of each co-player in the state before."""
+
+    belief: Float32[Array, "*batch others kinds"]
+    predicted: Float32[Array, "*batch others kinds actions"]
+    legal: Bool[Array, "*batch others actions"]
+
+
+class ByBelief(Policy):
+    """Hunts stags while it believes in a partner, else hares: as good as one can play with two scripts to choose from.
+
+    A Bayes filter for each co-player over the kinds it can be, with the true scripts as the likelihoods and the
+    smoothing of `planning.beliefs`. It begins uniform in every episode, and sees nothing but its own views.
+    """
+
+    game: Game
+    kinds: tuple[Policy, ...]
+    for_stags: Policy
+    for_hares: Policy
+
+    def start(self) -> Suspicion:
+        others, actions = self.game.spec.num_agents - 1, self.game.spec.num_actions
+        return Suspicion(
+            belief=jnp.full((others, len(self.kinds)), 1 / len(self.kinds), jnp.float32),
+            predicted=jnp.zeros((others, len(self.kinds), actions), jnp.float32),
+            legal=jnp.zeros((others, actions), bool),
+        )
+
+    def __call__(self, observation, legal, memory):
+        belief = jax.vmap(beliefs.update)(memory.belief, memory.predicted, memory.legal, observation.last_actions[1:])
+        views = views_of_others(self.game.spec, observation)
+        may_do = jax.vmap(self.game.legal_in_view)(views)
+        remembered = Suspicion(belief, jax.vmap(self._expected)(views, may_do), may_do)
+        present = jnp.any(views.planes[..., 0] > 0, axis=(1, 2))
+        hunting_stags, _ = self.for_stags(observation, legal, ())
+        hunting_hares, _ = self.for_hares(observation, legal, ())
+        wanted = partner_probability(belief[:, STAG_HUNTER], present) >= ENOUGH
+        return jnp.where(wanted, hunting_stags, hunting_hares), remembered
+
+    def _expected(self, view: Observation, legal: Bool[Array, " actions"]) -> Float32[Array, "kinds actions"]:
+        """What a co-player of each kind would do. The kinds remember nothing."""
+        return jnp.stack([kind(view, legal, kind.start())[0] for kind in self.kinds])
+
+
+def partner_probability(hunts_stags: Float32[Array, " others"], present: Bool[Array, " others"]) -> Float32[Array, ""]:
+    """That one co-player at least is still on the board and hunts stags."""
+    return 1 - jnp.prod(jnp.where(present, 1 - hunts_stags, 1.0))
+
+
+def by_belief(game: Game) -> ByBelief:
+    """The yardstick "NS or NH by belief" for this game."""
+    kinds = scripts(game.spec)
+    return ByBelief(game, kinds, for_stags=kinds[0], for_hares=kinds[1])
+
+
+def returns_in_company(
+    game: Game,
+    players: Sequence[Policy],
+    choices: Sequence[int],
+    companies: Sequence[tuple[str, ...]],
+    episodes: int,
+    *,
+    key: Key[Array, ""],
+    on_batch: Callable[[int], None] | None = None,
+) -> Float32[np.ndarray, "rows {episodes}"]:
+    """What the first seat gets. Row i: player number choices[i] with companies[i] in the seats after it.
+
+    Every array of a player has a leading axis of rows; a script has no arrays.
+    """
+    kinds, names = scripts(game.spec), list(KINDS)
+    numbers = np.array([[names.index(name) for name in company] for company in companies], np.int32)
+    others = [OneOf(kinds, jnp.asarray(column)) for column in numbers.T]
+    first = OneOf(tuple(players), jnp.array(choices, jnp.int32))
+    table = Lineup((first, *others))
+    return play(game, table, episodes, num_seeds=len(companies), key=key, on_batch=on_batch).returns[..., 0]
+
+
+def agent_returns(
+    game: Game,
+    manners: Sequence[Sequence[Policy]],
+    episodes: int,
+    *,
+    num_seeds: int,
+    key: Key[Array, ""],
+    on_batch: Callable[[int], None] | None = None,
+) -> Float64[np.ndarray, "manners {num_seeds} lineups"]:
+    """A frozen agent's mean return in the first seat, with every company.
+
+    `manners` are its ways to act, such as sampled and greedy: for each, the policies of its learning seats, whose
+    arrays have a leading axis of seeds. Each policy sits in the first seat for an equal share of a seed's episodes.
+    """
+    companies, num_seats = lineups(game.spec), len(manners[0])
+    shape = (len(manners), len(companies), num_seats, num_seeds)
+    choice, company, _, _ = (index.ravel().tolist() for index in np.indices(shape))
+    copies = len(manners) * len(companies)
+    players = [jax.tree.map(lambda *leaves: jnp.concatenate([*leaves] * copies), *policies) for policies in manners]
+    rows = [companies[index] for index in company]
+    share = share_of_episodes(episodes, num_seats)
+    found = returns_in_company(game, players, choice, rows, share, key=key, on_batch=on_batch)
+    return found.mean(axis=1, dtype=np.float64).reshape(shape).mean(axis=2).swapaxes(1, 2)
+
+
+def share_of_episodes(episodes: int, num_policies: int) -> int:
+    """How many episodes each of an agent's policies plays, so that together they play as many as are asked for."""
+    return -(-episodes // num_policies)
+
+
+def normalised(
+    agent: Float64[np.ndarray, "*seeds lineups"],
+    uniform: Float64[np.ndarray, " lineups"],
+    oracle: Float64[np.ndarray, " lineups"],
+) -> Float64[np.ndarray, "*seeds lineups"]:
+    """0 is uniform legal play, 1 the oracle, for each company; more than 1 where the agent beats an imperfect oracle.
+
+    NaN where the oracle gains less than SMALLEST_GAIN over uniform play: the quotient would be mostly noise. Such a
+    company is left out of the mean over companies.
+    """
+    gain = np.where(oracle - uniform >= SMALLEST_GAIN, oracle - uniform, np.nan)
+    return (agent - uniform) / gain

@@ -1,0 +1,46 @@
+"""The settings of `modelling` and `study`."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+PriorLoss = Literal["reconstruction", "action", "both"]
+
+
+@dataclass(frozen=True)
+class ModellingConfig:
+    """How the models of co-players are trained."""
+
+    tables: int = 128
+    """How many of the tables of an update are studied."""
+    minibatches: int = 4
+    """Gradient steps in each update."""
+    minibatch_size: int = 256
+    """Samples of every co-player in each of them."""
+    learning_rate: float = 1e-3
+    """Of Adam."""
+    lookahead: int = 5
+    """A co-player's goal is among the states it comes to in so many steps."""
+    selector: Literal["optimistic", "conservative"] = "optimistic"
+    """Which of them: the one that is best for the seat's own value, or the worst."""
+    epsilon: float = 0.5
+    """How often the policy learns with the selected goal, not the inferred one, when a run begins; 0 at its end."""
+    posterior_kl: float = 1e-3
+    """Weight of the posterior's KL."""
+    prior_loss: PriorLoss = "both"
+    """What the encoding of a state must tell: the state, what the co-player did on the way there, or both."""
+    prior_kl: float = 1e-3
+    """Weight of the prior's KL."""
+
+    def check(self) -> None:
+        """Raise where a setting makes no sense."""
+        for name in ("tables", "minibatches", "minibatch_size", "lookahead"):
+            _check(name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
+        _check("epsilon", self.epsilon, 0 <= self.epsilon <= 1, "between 0 and 1")
+        _check("learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")
+        for name in ("posterior_kl", "prior_kl"):
+            _check(name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")
+
+
+def _check(name: str, value: float | int, fine: bool, wanted: str) -> None:
+    if not fine:
+        raise ValueError(f"--modelling.{name.replace('_', '-')} is {value}; give a number {wanted}")

@@ -1,0 +1,156 @@
+"""The folder of a pretraining, and how a run begins with what is in it.
+
+config.json      all settings, the version of hopplus and of the game's rules
+metrics.jsonl    a line per epoch: every term of every loss, and how well held-out episodes are predicted
+checkpoints/     after every epoch; the same folder given again goes on
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus import __version__
+from hopplus.games.presets import make
+from hopplus.learning.learner import LearnerState
+from hopplus.learning.minds import Mind
+from hopplus.learning.offline import Episodes, make_episodes, read
+from hopplus.learning.pretraining import Material, PretrainConfig, PretrainState, Trainer, init, material, predict
+from hopplus.runs.checkpoints import Checkpoints
+from hopplus.runs.config import RunConfig
+from hopplus.runs.folder import CHECKPOINTS, CONFIG, METRICS, read_settings, write_json, write_whole
+
+OnEpoch = Callable[[int, dict[str, float]], None]
+
+
+def pretrain(
+    config: PretrainConfig, out: Path, *, episodes: Path | None = None, on_epoch: OnEpoch | None = None
+) -> Mind:
+    """Train into the folder, or go on with the pretraining in it; `episodes` is an `.npz` file to use as data."""
+    config.check()
+    game = make(config.data.game)
+    data = read(episodes, game) if episodes else None
+    _open(out, config, episodes)
+    checkpoints = Checkpoints(out / CHECKPOINTS)
+    try:
+        state = init(config, key=jax.random.key(config.data.seed))
+        done = checkpoints.latest or 0
+        lines = _lines(out)[:done]
+        state = checkpoints.restore(done, state) if done else state
+        if done == config.epochs:
+            return state.mind
+        train, test = (material(config, game, part) for part in _split(config, data or make_episodes(config.data)))
+        trainer = Trainer(config, train)
+        while done < config.epochs:
+            state, metrics = trainer.epoch(state)
+            done += 1
+            metrics |= judge(config, state.mind, test)
+            lines.append(json.dumps({"epoch": done} | metrics))
+            write_whole(out / METRICS, "".join(f"{line}\n" for line in lines).encode())
+            checkpoints.save(done, state)
+            if on_epoch:
+                on_epoch(done, metrics)
+    finally:
+        checkpoints.close()
+    return state.mind
+
+
+def _split(config: PretrainConfig, data: Episodes) -> tuple[Episodes, Episodes]:
+    return data.part(0, 1 - config.held_out), data.part(1 - config.held_out, 1)
+
+
+def judge(config: PretrainConfig, mind: Mind, held_out: Material) -> dict[str, float]:
+    """How well actions of held-out episodes are predicted, their goals being inferred."""
+    on_board = np.asarray(held_out.study.valid)
+    expected, actions = (
+        np.asarray(each)[on_board] for each in (predict(config, mind, held_out).expected, held_out.study.actions)
+    )
+    taken = np.take_along_axis(expected, actions[:, None], axis=-1)
+    return {
+        "held_out/top1": float(np.mean(expected.argmax(-1) == actions)),
+        "held_out/top3": float(np.mean(np.sum(expected > taken, axis=-1) < 3)),
+        "held_out/ce_loss": float(-np.mean(np.log(np.maximum(taken, 1e-8)))),
+    }
+
+
+def _describe(config: PretrainConfig, episodes: Path | None) -> dict[str, Any]:
+    spec = make(config.data.game).spec
+    about = {"version": __version__, "game_name": spec.name, "game_version": spec.version}
+    return {"about": about | {"episodes": str(episodes) if episodes else None}, "settings": asdict(config)}
+
+
+def _open(out: Path, config: PretrainConfig, episodes: Path | None) -> None:
+    wanted = json.loads(json.dumps(_describe(config, episodes)))
+    if (out / CONFIG).exists():
+        found = _read_json(out / CONFIG)
+        same = {**found.get("settings", {}), "epochs": config.epochs} == wanted["settings"]
+        if not same or found["about"]["episodes"] != wanted["about"]["episodes"]:
+            raise ValueError(f"{out} holds a pretraining with other settings; give the same, or another folder")
+    elif out.exists() and (out.is_file() or any(out.iterdir())):
+        raise ValueError(f"{out} is not empty and holds no pretraining; give another folder with --out")
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out / CONFIG, wanted)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ValueError(f"{path.parent} has no {CONFIG}; give the folder that `hopplus pretrain --out` wrote")
+    try:
+        return json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); pretrain anew into another folder") from None
+
+
+def _lines(out: Path) -> list[str]:
+    return (out / METRICS).read_text().splitlines() if (out / METRICS).exists() else []
+
+
+def load_pretrained(folder: Path) -> tuple[PretrainConfig, Mind]:
+    """The models in a folder, as of their last epoch."""
+    found = _read_json(folder / CONFIG)
+    if "settings" not in found:
+        raise ValueError(f"{folder} holds no pretraining; give the folder that `hopplus pretrain --out` wrote")
+    config: PretrainConfig = read_settings(PretrainConfig, found["settings"])
+    checkpoints = Checkpoints(folder / CHECKPOINTS, read_only=True)
+    try:
+        if checkpoints.latest is None:
+            raise ValueError(f"{folder} has no epoch yet; run its `hopplus pretrain` first")
+        state: PretrainState = checkpoints.restore(checkpoints.latest, init(config, key=jax.random.key(0)))
+    finally:
+        checkpoints.close()
+    return config, state.mind
+
+
+def check_pretrained(config: RunConfig) -> None:
+    """Raise where the models in the folder are not those that the run has."""
+    if config.pretrained is None:
+        return
+    found, _ = load_pretrained(Path(config.pretrained))
+    wanted = config.learner.mind
+    same_others = replace(found.mind.others, models=wanted.others.models) == wanted.others
+    spec, of_run = make(found.data.game).spec, config.evaluation_game.spec
+    same_board = (spec.planes, spec.height, spec.width, spec.action_names) == (
+        of_run.planes,
+        of_run.height,
+        of_run.width,
+        of_run.action_names,
+    )
+    if found.mind.goals != wanted.goals or not same_others or not same_board:
+        raise ValueError(
+            f"--pretrained: the models in {config.pretrained} are for {found.data.game} with {found.mind.goals} and "
+            f"{found.mind.others}, the run is for {config.game} with {wanted.goals}; give the same goals and sizes"
+        )
+
+
+def with_pretrained(config: RunConfig, states: LearnerState) -> LearnerState:
+    """Every seat of every seed begins with a copy of the models."""
+    if config.pretrained is None:
+        return states
+    _, mind = load_pretrained(Path(config.pretrained))
+    copies = lambda new, old: jnp.broadcast_to(new, old.shape).astype(old.dtype)  # noqa: E731
+    return replace(states, minds=jax.tree.map(copies, mind, states.minds))

@@ -1,0 +1,145 @@
+"""Companies, the normalisation worked by hand, and the player by belief against a filter in plain Python."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.evaluation import selfplay
+from hopplus.evaluation.adaptation import (
+    KINDS,
+    OneOf,
+    agent_returns,
+    by_belief,
+    lineups,
+    normalised,
+    partner_probability,
+    returns_in_company,
+    scripts,
+    short_name,
+)
+from hopplus.evaluation.statistics import mean_of_known
+from hopplus.games.board import Board
+from hopplus.games.coplayers import Lineup, lineup
+from hopplus.games.presets import make
+from hopplus.games.rollout import open_table, rollout
+from hopplus.games.stag_hunt import StagHunt
+from reference.coplayers import NearestHare, NearestStag, Random, View
+
+HUNT = make("stag-hunt-4x4")
+PAIR = StagHunt(grid=Board(4, 4), num_players=2)
+STAG, HARE = 0, 1
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    monkeypatch.setattr(selfplay, "NUM_TABLES", 100)
+
+
+def test_every_company_is_listed_once():
+    names = [short_name(one) for one in lineups(HUNT.spec)]
+    assert names == ["NNN", "NNH", "NNR", "NHH", "NHR", "NRR", "HHH", "HHR", "HRR", "RRR"]
+    assert lineups(PAIR.spec) == [("nearest_stag",), ("nearest_hare",), ("random",)]
+
+
+@pytest.mark.parametrize("name", ["matrix-stag-hunt", "snowdrift-8x8"])
+def test_other_games_have_no_such_companies(name):
+    with pytest.raises(ValueError, match="is no such game"):
+        lineups(make(name).spec)
+
+
+def test_normalised_returns_by_hand():
+    """Two seeds, three companies; in the last the oracle gains .01, which tells nothing."""
+    uniform, oracle = np.array([1.0, 0.5, 0.3]), np.array([5.0, 1.0, 0.31])
+    agent = np.array([[3.0, 1.0, 0.3], [1.0, 0.25, 9.0]])
+    found = normalised(agent, uniform, oracle)
+    np.testing.assert_allclose(found, [[0.5, 1.0, np.nan], [0.0, -0.5, np.nan]])
+    np.testing.assert_allclose(mean_of_known(found), [0.75, -0.25])
+    np.testing.assert_allclose(normalised(oracle, uniform, oracle), [1.0, 1.0, np.nan])
+
+
+def test_a_partner_who_has_left_is_none():
+    hunts = jnp.array([0.5, 0.5, 0.9])
+    assert float(partner_probability(hunts, jnp.array([True, True, False]))) == pytest.approx(0.75)
+    assert float(partner_probability(hunts, jnp.zeros(3, bool))) == 0
+
+
+def likelihoods(state, legal, time, seat):
+    """For each kind, what the seat does in this state, with a twentieth of uniform legal play mixed in."""
+    cells, alive = state.prey_position[time], state.prey_alive[time]
+    view = View(
+        legal=legal[time, seat].tolist(),
+        walls=state.walls[time].tolist(),
+        cell=int(state.position[time, seat]),
+        stags=cells[:1][alive[:1]].tolist(),
+        hares=cells[1:][alive[1:]].tolist(),
+        drifts=[],
+    )
+    uniform = np.array(view.legal) / np.sum(view.legal)
+    kinds = [NearestStag(), NearestHare(), Random()]
+    return np.array([0.95 * np.array(kind.probabilities(view, 0)) + 0.05 * uniform for kind in kinds])
+
+
+def test_beliefs_are_those_of_a_filter_in_plain_python():
+    """The believer sits in seat 2, so that its co-players come in the order 3, 0, 1."""
+    stag, hare, random = scripts(HUNT.spec)
+    players = Lineup((random, hare, by_belief(HUNT), stag))
+
+    @jax.jit
+    @jax.vmap
+    def first_steps(key):
+        open_key, play_key = jax.random.split(key)
+        return rollout(HUNT, players, open_table(HUNT, players, key=open_key), 10, key=play_key)[1]
+
+    tables = jax.device_get(first_steps(jax.random.split(jax.random.key(4), 12)))
+    checked = sum(_check_beliefs(jax.tree.map(lambda leaf, index=index: leaf[index], tables)) for index in range(12))
+    assert checked > 30
+
+
+def _check_beliefs(steps, *, seat=2, others=(3, 0, 1)):
+    """How many times the believer learned something, after its beliefs were compared in every step of a table."""
+    (remembered,) = [group for group in steps.memory if not isinstance(group, tuple)]
+    belief, checked = np.zeros((3, 3)), 0
+    for time in range(len(steps.actions)):
+        if steps.reset_before[time]:
+            belief = np.full((3, 3), 1 / 3)
+        elif steps.state.present[time, seat]:
+            for index, other in enumerate(others):
+                if steps.state.present[time - 1, other]:
+                    seen = likelihoods(steps.state, steps.legal, time - 1, other)
+                    belief[index] *= seen[:, steps.actions[time - 1, other]]
+                    belief[index] /= belief[index].sum()
+                    checked += 1
+        np.testing.assert_allclose(remembered.belief[time, 0], belief, rtol=1e-4, atol=1e-6)
+    return checked
+
+
+def test_one_of_several_plays_as_the_one_itself():
+    found = returns_in_company(PAIR, scripts(PAIR.spec), [STAG], [("random",)], 100, key=jax.random.key(1))
+    itself = selfplay.play(PAIR, lineup("nearest_stag,random", PAIR), 100, num_seeds=1, key=jax.random.key(1))
+    np.testing.assert_array_equal(found, itself.returns[..., 0])
+
+
+def test_by_belief_hunts_what_its_company_hunts():
+    names = [name for name in KINDS if name != "random"]
+    companies = [(name,) * 3 for name in names for _ in range(2)]
+    players = [by_belief(HUNT), scripts(HUNT.spec)[STAG]]
+    found = returns_in_company(HUNT, players, [0, 1] * 2, companies, 300, key=jax.random.key(2))
+    with_stags, stags_alone, with_hares, among_hares = found.mean(axis=1)
+    assert with_stags > 2.6 and with_stags == pytest.approx(stags_alone, abs=0.2)
+    assert with_hares > 0.85 and among_hares == 0
+
+
+def test_returns_of_an_agent_by_manner_and_seed_and_company():
+    """Its policies are scripts by number, and differ by seed, by manner and by seat."""
+    policy = lambda *by_seed: OneOf(scripts(PAIR.spec), jnp.array(by_seed, jnp.int32))  # noqa: E731
+    manners = [[policy(STAG, HARE)], [policy(HARE, STAG)]]
+    found = agent_returns(PAIR, manners, 100, num_seeds=2, key=jax.random.key(3))
+    assert found.shape == (2, 2, 3)
+    for manner, seed in ((0, 0), (1, 1)):
+        with_stag, with_hare, _ = found[manner, seed]
+        assert with_stag == 5 and with_hare == 0, "hunts stags"
+    for manner, seed in ((0, 1), (1, 0)):
+        assert np.all(found[manner, seed] > 0.8) and np.all(found[manner, seed] <= 1), "hunts hares"
+    two_seats = agent_returns(PAIR, [[policy(STAG, HARE), policy(STAG, STAG)]], 200, num_seeds=2, key=jax.random.key(3))
+    assert two_seats[0, 0, 0] == 5 and 2.9 < two_seats[0, 1, 0] <= 3, "the mean over its seats' policies"

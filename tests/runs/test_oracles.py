@@ -1,0 +1,160 @@
+"""Oracles are trained once and kept, chosen without luck, and told by `hopplus evaluate --adaptation`."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hopplus.cli.main import main
+from hopplus.evaluation import selfplay
+from hopplus.runs import RunConfig, oracles, training
+from hopplus.runs.folder import open_folder
+from runs.tiny import NUM_DEVICES, config, train_line
+
+GAME = """
+from hopplus.games.board import Board
+from hopplus.games.stag_hunt import StagHunt
+def two_hunters():
+    return StagHunt(grid=Board(4, 4), num_players=2, num_hares=2)
+"""
+NAME = "two_hunters:two_hunters"
+FLAGS = ["--episodes", "100", "--oracle-steps", "160"]
+SETTINGS = oracles.OracleSettings("stag-hunt-4x4", Path("kept"), steps=1_000_000, episodes=300, seed=0)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A working folder with a run of a small game, judged once; `trained` counts the trainings that it took."""
+    folder = tmp_path_factory.mktemp("oracles")
+    (folder / "two_hunters.py").write_text(GAME)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(oracles, "LEARNER", config().learner)
+        monkeypatch.setattr(oracles, "SELECTION_EPISODES", 100)
+        monkeypatch.setattr(selfplay, "NUM_TABLES", 100)
+        assert NUM_DEVICES == 2
+        assert main(train_line(folder / "run", f"--game {NAME}", updates=2)) == 0
+        yield folder
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """The programs that were compiled for training, counted."""
+    counted, compile_program = [], training.compile_program
+
+    def counting(config, task, keys):
+        counted.append(task)
+        return compile_program(config, task, keys)
+
+    monkeypatch.setattr(training, "compile_program", counting)
+    return counted
+
+
+def judged(capsys, *more):
+    capsys.readouterr()
+    assert main(["evaluate", "run", "--adaptation", *FLAGS, *more, "--json"]) == 0
+    (printed,) = capsys.readouterr().out.strip().split("\n")
+    return json.loads(printed)
+
+
+def test_a_run_is_judged_and_its_oracles_are_kept(here, capsys, trainings, monkeypatch):
+    found = judged(capsys)
+    assert len(trainings) == 3
+    assert sorted(path.name for path in (here / "runs" / "oracles").iterdir()) == [
+        "two_hunters.two_hunters--nearest_hare",
+        "two_hunters.two_hunters--nearest_stag",
+        "two_hunters.two_hunters--random",
+    ]
+    assert found == json.loads((here / "run" / "adaptation.json").read_text())
+    assert found["saw"] == "own self-play" and found["oracle_steps"] == 160 and found["seeds"] == 2
+    rows = {row["lineup"]: row for row in found["lineups"]}
+    assert list(rows) == ["N", "H", "R"]
+    assert rows["N"]["oracle"] == rows["N"]["nearest_stag"] == 5 and rows["N"]["oracle_player"] == "nearest_stag"
+    assert rows["H"]["nearest_stag"] == 0 and rows["H"]["oracle_player"] != "nearest_stag"
+    assert found["normalised"]["oracle"] == pytest.approx(1) and found["normalised"]["random"] == 0
+    for row in rows.values():
+        gain = row["oracle"] - row["random"]
+        expected = (row["greedy"]["estimate"] - row["random"]) / gain
+        assert row["normalised"]["greedy"]["estimate"] == pytest.approx(expected)
+    mean = sum(row["sampled"]["estimate"] for row in rows.values()) / 3
+    assert found["mean"]["sampled"]["estimate"] == pytest.approx(mean)
+
+    monkeypatch.setattr(oracles, "returns_in_company", None)  # nothing about the yardsticks is played again
+    assert main(["evaluate", "run", "--adaptation", *FLAGS]) == 0
+    printed = capsys.readouterr().out
+    assert "own self-play" in printed and "always" in printed and "nan" not in printed
+    assert found == json.loads((here / "run" / "adaptation.json").read_text()) and len(trainings) == 3
+
+
+def test_what_was_measured_otherwise_is_measured_anew_without_training(here, trainings, monkeypatch):
+    """After the test above, whose responders are there; here nobody plays, and everybody's returns are 0, 1, 2, ..."""
+    settings = oracles.OracleSettings(NAME, here / "runs" / "oracles", steps=160, episodes=50, seed=7)
+    assert oracles.read_yardsticks(settings) is None
+    numbered = lambda *_, **__: np.arange(30, dtype=np.float32)[:, None].repeat(150, axis=1)  # noqa: E731
+    monkeypatch.setattr(oracles, "returns_in_company", numbered)
+    elsewhere = replace(settings, devices=2)  # a responder goes on with the devices that it was begun on
+    measured = oracles.measure_yardsticks(settings, oracles.train_responders(elsewhere))
+    assert trainings == [] and oracles.read_yardsticks(settings) == measured
+    assert [one.oracle for one in measured] == [7, 17, 27] and measured[1].oracle_player == "nearest_hare"
+    assert [one.random for one in measured] == [8, 18, 28]
+    for other in (replace(settings, seed=8), replace(settings, episodes=60), replace(settings, steps=240)):
+        assert oracles.read_yardsticks(other) is None
+    with pytest.raises(ValueError, match="of 160 steps; give --oracle-steps 160, or another folder with --oracles"):
+        oracles.train_responders(replace(settings, steps=240))
+    (oracles.folder_of(settings, ("random",)) / "oracle.json").write_text("{")
+    assert oracles.read_yardsticks(settings) is None
+
+
+def test_the_oracle_is_chosen_on_other_episodes_than_those_that_count():
+    counted = {
+        "nearest_stag": 3.0,
+        "nearest_hare": 1.0,
+        "random": 0.5,
+        "by_belief": 9.0,
+        "trained, seed 1, greedy": 2.9,
+    }
+    deciding = {**counted, "trained, seed 1, greedy": 3.1}
+    found = oracles.choose(("nearest_stag", "random"), counted, deciding)
+    assert (found.oracle, found.oracle_player) == (2.9, "trained, seed 1, greedy")
+    assert (found.nearest_stag, found.by_belief, found.name) == (3.0, 9.0, "NR")
+    assert "by_belief" not in found.selection and "random" not in found.selection
+
+
+def test_a_responder_is_an_ordinary_run():
+    lineup = ("nearest_stag", "nearest_hare", "random")
+    assert oracles.folder_of(SETTINGS, lineup) == Path("kept/stag-hunt-4x4--nearest_stag-nearest_hare-random")
+    responder = oracles.responder_config(SETTINGS, lineup)
+    assert responder.co_players == "nearest_stag,nearest_hare,random" and responder.seeds == 3
+    assert responder.task.num_learning == 1
+
+
+@pytest.mark.parametrize(("game", "steps"), [("stag-hunt-4x4", 1_000_000), ("stag-hunt-8x8", 2_000_000)])
+def test_larger_boards_take_longer(game, steps):
+    assert oracles.default_steps(RunConfig(game=game).evaluation_game.spec) == steps
+
+
+def test_what_an_agent_saw():
+    assert oracles.what_it_saw(RunConfig()) == "own self-play"
+    with_others = RunConfig(co_players="nearest_stag,random,random")
+    assert oracles.what_it_saw(with_others) == "trained with nearest_stag,random,random"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("--co-players random", "--adaptation says itself who sits where; leave --co-players out"),
+        ("--rotate 1", "leave --rotate out, or --adaptation"),
+        ("--oracle-steps 10", "--oracle-steps is 10; give 80, one update, or more"),
+    ],
+)
+def test_what_makes_no_sense_is_said(here, capsys, line, reason):
+    assert main(["evaluate", str(here / "run"), "--adaptation", *line.split()]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_other_games_cannot_be_judged(here, capsys):
+    open_folder(here / "matrix", config())
+    assert main(["evaluate", "matrix", "--adaptation"]) == 2
+    assert "adaptation is measured among hunters" in capsys.readouterr().err
