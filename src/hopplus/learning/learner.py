@@ -21,13 +21,14 @@ from hopplus.learning import episodes, minds, modelling, ppo
 from hopplus.learning.devices import in_parts
 from hopplus.learning.episodes import Running
 from hopplus.learning.minds import Mind, MindConfig
+from hopplus.learning.modelling import Lesson
 from hopplus.learning.modelling_config import ModellingConfig
 from hopplus.learning.ppo import Batch, Metrics, PPOConfig
 from hopplus.learning.record import record
 from hopplus.learning.returns import advantages
 from hopplus.learning.rollout import Seats, Trajectory, collect
 from hopplus.learning.streams import at, stream
-from hopplus.learning.study import Study, give_selected, prepare, study
+from hopplus.learning.study import Study, first_tables, give_selected, look_at_all, prepare, study
 from hopplus.models import actor_critic
 from hopplus.models.actor_critic import ActorCritic, ActorCriticConfig
 from hopplus.models.goals import goal_size
@@ -152,9 +153,11 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
     running, ended, num_ended = episodes.follow(state.running, steps)
     batch = look_back(config, task, steps, last_values)
     seen = study(config.modelling, task.game, seats.minds, state.tables, steps) if seats.minds.others else None
+    goals_seen = first_tables(seen, config.modelling.goal_tables) if config.mind.goals.is_latent else None
     num_learners = len(state.learner_keys)
     learners = Learner(state.params, state.optimizer, state.minds, state.mind_optimizer, state.learner_keys)
-    data = (learners, _by_learner(batch, num_learners, config.steps_per_update), _rows_by_learner(seen, num_learners))
+    by_learner = _by_learner(batch, num_learners, config.steps_per_update)
+    data = (learners, by_learner, *(_rows_by_learner(each, num_learners) for each in (seen, goals_seen)))
     remaining = 1.0 - state.num_updates / task.num_updates
     learn_all = lambda same, data: jax.lax.map(partial(learn, config, task, *same), data)  # noqa: E731
     learners, learned = in_parts(learn_all, config.devices, num_learners)((remaining, state.num_updates), data)
@@ -188,21 +191,21 @@ def learn(
     task: Task,
     remaining: Float32[Array, ""],
     update: Int32[Array, ""],
-    data: tuple[Learner, Batch, Study | None],
+    data: tuple[Learner, Batch, Study | None, Study | None],
 ) -> tuple[Learner, Metrics]:
     """What one learner does with what it saw: its policy first, then its models."""
-    learner, batch, seen = data
-    params, mind, mind_optimizer, models = learner.params, learner.mind, learner.mind_optimizer, {}
-    prepared = prepare(config.modelling, config.mind, task.game, params, mind, seen) if seen is not None else None
-    if seen is not None and prepared is not None and config.mind.goals.is_latent:
-        share = config.modelling.epsilon * remaining * config.envs / min(config.modelling.tables, config.envs)
-        key = at(learner.key, "selected goals", update)
-        batch = give_selected(config.mind.goals, params, mind, batch, seen, prepared, share, key=key)
+    learner, batch, seen, goals_seen = data
+    params, mind, mind_optimizer, models, prepared = learner.params, learner.mind, learner.mind_optimizer, {}, None
+    if goals_seen is not None:
+        prepared = prepare(config.modelling, config.mind, task.game, params, mind, goals_seen)
+        share, key = config.modelling.epsilon * remaining, at(learner.key, "selected goals", update)
+        batch = give_selected(config.mind.goals, params, batch, goals_seen, prepared, share, key=key)
     policy = (params, learner.optimizer, batch, at(learner.key, "shuffle", update))
     params, optimizer, learned = ppo.update(config.ppo, value_scale(task), remaining, policy)
-    if seen is not None and prepared is not None:
-        models = modelling.score(config.mind, mind, seen, prepared)
-        studied = (mind, mind_optimizer, seen, prepared, at(learner.key, "models", update))
+    if seen is not None:
+        lesson = Lesson(seen, look_at_all(task.game, seen), goals_seen, prepared)
+        models = modelling.score(config.mind, mind, seen, lesson.seen)
+        studied = (mind, mind_optimizer, lesson, at(learner.key, "models", update))
         mind, mind_optimizer, found = modelling.update(config.modelling, config.mind, not task.keep_prior, studied)
         models |= found
     learned["finite"] = all_finite((params, mind)).astype(jnp.float32)

@@ -17,6 +17,7 @@ from hopplus.games.game import Game, GameSpec, Observation, views_of_others
 from hopplus.models import actor_critic, goals, others
 from hopplus.models.actor_critic import ActorCritic
 from hopplus.models.goals import GoalsConfig, Posterior, Prior
+from hopplus.models.inputs import features, read_for_others
 from hopplus.models.others import Look, Others, OthersConfig
 from hopplus.planning import beliefs
 
@@ -130,8 +131,8 @@ def perceive(
         return impression
     acted = observation.last_actions[1:]
     num_actions = game.spec.num_actions
-    views = views_of_others(game.spec, observation)
     if isinstance(kept, Filter):
+        views = views_of_others(game.spec, observation)
         belief = jax.vmap(beliefs.update)(kept.belief, kept.predicted, kept.legal, acted)
         revealed = jnp.maximum(kept.revealed, _reached(game.spec, views, acted))
         seen = look_at(game, views)
@@ -141,7 +142,7 @@ def perceive(
     assert posterior is not None
     added = jax.vmap(lambda one, action: goals.evidence_of(posterior, one, action, num_actions))
     total = kept.total + added(kept.embedded, acted)
-    embedded = jax.vmap(lambda view: goals.embed(posterior, view, num_actions))(views)
+    embedded = jax.nn.relu(read_for_others(game.spec, posterior.view, features(observation, num_actions)))
     outputs = jax.vmap(lambda one, evidence: goals.infer(posterior, one, evidence))(embedded, total)
     return Impression(jax.vmap(lambda one: goals.mean_goal(config.goals, one))(outputs), Evidence(total, embedded))
 

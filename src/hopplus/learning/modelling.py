@@ -11,6 +11,7 @@ learned from. Each gradient step takes the same number of samples of every co-pl
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
@@ -20,12 +21,14 @@ from hopplus.games.game import NO_ACTION, Observation
 from hopplus.learning import minds
 from hopplus.learning.minds import Mind, MindConfig
 from hopplus.learning.modelling_config import ModellingConfig, PriorLoss
-from hopplus.learning.study import Prepared, Study, encodings
+from hopplus.learning.study import Prepared, Study
 from hopplus.models import goals, others
 from hopplus.models.goals import GoalsConfig
 from hopplus.models.others import Look
 
 Metrics = dict[str, Array]
+SCORED = 8
+"""One row in so many is scored in each update: over some updates that is plenty."""
 
 
 def optimizer(config: ModellingConfig) -> optax.GradientTransformation:
@@ -56,10 +59,11 @@ def posterior_outputs(mind: Mind, seen: Look, study: Study) -> Float32[Array, "r
     return everywhere(partial(goals.infer, posterior))(embedded, totals)
 
 
-def score(mind_config: MindConfig, mind: Mind, study: Study, prepared: Prepared) -> Metrics:
-    """How well the seat predicted each co-player, before it learned from it: [others] each."""
+def score(mind_config: MindConfig, mind: Mind, study: Study, seen: Look) -> Metrics:
+    """How well the seat predicted each co-player, before it learned from it: [others] each, of every eighth row."""
+    study, seen = jax.tree.map(lambda leaf: leaf[::SCORED], (study, seen))
     predict = jax.vmap(jax.vmap(partial(minds.expected, mind_config, mind)))
-    predicted = predict(prepared.seen, study.goals)
+    predicted = predict(seen, study.goals)
     mean = lambda numbers: jnp.sum(jnp.where(study.valid, numbers, 0.0), (0, 1)) / jnp.sum(study.valid, (0, 1))  # noqa: E731
     taken = jnp.take_along_axis(predicted, study.actions[..., None], axis=-1)[..., 0]
     rank = jnp.sum(predicted > taken[..., None], axis=-1)
@@ -71,103 +75,147 @@ def score(mind_config: MindConfig, mind: Mind, study: Study, prepared: Prepared)
     }
 
 
+class Lesson(eqx.Module):
+    """What one learner's models learn from in one update."""
+
+    study: Study
+    seen: Look
+    """[rows, time, others]"""
+    goal_study: Study | None
+    """The part of it that goals are learned from; None where they are not."""
+    prepared: Prepared | None
+    """The same."""
+
+
+class Samples(eqx.Module):
+    """Places of samples in a study, for each co-player in random order."""
+
+    order: Int32[Array, "others places"]
+    count: Int32[Array, " others"]
+    """How many of them are data: the first ones."""
+
+
 def update(
     config: ModellingConfig,
     mind_config: MindConfig,
     train_prior: bool,
-    learner: tuple[Mind, PyTree[Array], Study, Prepared, Key[Array, ""]],
+    learner: tuple[Mind, PyTree[Array], Lesson, Key[Array, ""]],
 ) -> tuple[Mind, PyTree[Array], Metrics]:
     """All gradient steps of one learner."""
-    mind, optimizer_state, study, prepared, key = learner
+    mind, optimizer_state, lesson, key = learner
     transform = optimizer(config)
-    num_rows = study.valid.shape[0]
-    order_key, steps_key = jax.random.split(key)
-    rows_each = max(num_rows // config.minibatches, 1)
-    order = jax.random.permutation(order_key, num_rows)
+    others_key, rows_key, steps_key = jax.random.split(key, 3)
+    samples = _shuffled(_wanted(mind_config, lesson.study), others_key)
+    num_rows = lesson.goal_study.valid.shape[0] if lesson.goal_study else 1
+    rows_each = max(min(config.minibatch_tables, num_rows // config.minibatches), 1)
+    order = jax.random.permutation(rows_key, num_rows)
 
     def one_step(carry: tuple[Any, Any], index: Int32[Array, ""]):
         mind, optimizer_state = carry
         rows = jax.lax.dynamic_slice_in_dim(order, (index * rows_each) % num_rows, rows_each)
-        part, seen = jax.tree.map(lambda leaf: leaf[rows], (study, prepared))
-        loss = partial(_loss, config, mind_config, train_prior, part, seen, jax.random.fold_in(steps_key, index))
+        goal_part = jax.tree.map(lambda leaf: leaf[rows], (lesson.goal_study, lesson.prepared))
+        step_key = jax.random.fold_in(steps_key, index)
+
+        def loss(mind: Mind) -> tuple[Float32[Array, ""], Metrics]:
+            ce_loss = others_loss(config, mind_config, mind, lesson, samples, index)
+            metrics = {"moa/minibatch_ce": jnp.mean(ce_loss)}
+            if lesson.goal_study is None:
+                return jnp.sum(ce_loss), metrics
+            of_goals, found = goals_loss(config, mind_config, train_prior, mind, *goal_part, key=step_key)
+            return jnp.sum(ce_loss) + of_goals, metrics | found
+
         gradient, metrics = jax.grad(loss, has_aux=True)(mind)
         steps, optimizer_state = transform.update(gradient, optimizer_state)
         return (jax.tree.map(jnp.add, mind, steps), optimizer_state), metrics
 
     steps = jnp.arange(config.minibatches)
     (mind, optimizer_state), metrics = jax.lax.scan(one_step, (mind, optimizer_state), steps)
-    samples = config.minibatches * config.minibatch_size * study.valid.shape[-1]
-    counts = {
-        "count/updates/others": jnp.float32(config.minibatches),
-        "count/samples/others": jnp.float32(samples),
-        "buffer/size/others": jnp.float32(study.valid.size),
-    }
-    if mind_config.goals.is_latent:
-        counts |= {name.replace("others", "goals"): value for name, value in counts.items()}
-    return mind, optimizer_state, jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), metrics) | counts
+    return mind, optimizer_state, jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), metrics) | _counts(config, lesson)
 
 
-def _loss(
-    config: ModellingConfig,
-    mind_config: MindConfig,
-    train_prior: bool,
-    study: Study,
-    prepared: Prepared,
-    key: Key[Array, ""],
-    mind: Mind,
-) -> tuple[Float32[Array, ""], Metrics]:
-    """The loss of all models over a few rows."""
-    pick_key, posterior_key, prior_key = jax.random.split(key, 3)
-    wanted, inferred = study.valid, study.goals
-    metrics: Metrics = {}
-    total = jnp.float32(0)
-    outputs = None
-    if mind_config.goals.kind == "hindsight":
-        num_goals = study.goals.shape[-1]
-        wanted &= (study.labels >= 0) & (study.labels < num_goals - 1)
-        inferred = jax.nn.one_hot(study.labels, num_goals)
-    elif mind_config.goals.is_latent:
-        outputs = posterior_outputs(mind, prepared.seen, study)
-        mean_goal = jax.vmap(jax.vmap(jax.vmap(partial(goals.mean_goal, mind_config.goals))))
-        inferred = jax.lax.stop_gradient(mean_goal(outputs))
-    rows, steps, weights = _pick(wanted, config.minibatch_size, pick_key)
-    at = lambda leaf: jax.vmap(lambda row, step, other: leaf[row, step, other])(  # noqa: E731
-        rows, steps, jnp.arange(wanted.shape[-1])
-    )
-    seen, goal, actions = jax.tree.map(at, (prepared.seen, inferred, study.actions))
-    by_other = _by_other(mind, wanted.shape[-1])
-    of_others, _ = jax.vmap(others.loss)(by_other, seen, goal, actions, weights)
-    total += jnp.sum(of_others)
-    metrics["moa/minibatch_ce"] = jnp.mean(of_others)
-    if outputs is not None:
-        target_outputs = at(encodings(mind, prepared.seen, prepared.selected))
-        loss, found = _posterior_loss(
-            config, mind_config.goals, at(outputs), target_outputs, weights, key=posterior_key
-        )
-        total += loss
-        metrics |= found
-        if train_prior:
-            loss, found = _prior_loss(
-                config, mind_config, mind, by_other, prepared, rows, steps, seen, actions, weights, key=prior_key
-            )
-            total += loss
-            metrics |= found
-    return total, metrics
+def _counts(config: ModellingConfig, lesson: Lesson) -> Metrics:
+    """How much each module of a seat was trained in one update, and on how much it could draw."""
+    sizes = {"others": (config.minibatch_size, lesson.study)}
+    if lesson.goal_study is not None:
+        sizes["goals"] = (config.goal_minibatch_size, lesson.goal_study)
+    counts = {}
+    for module, (size, study) in sizes.items():
+        num_samples = config.minibatches * size * study.valid.shape[-1]
+        counts[f"count/updates/{module}"] = jnp.float32(config.minibatches)
+        counts[f"count/samples/{module}"] = jnp.float32(num_samples)
+        counts[f"buffer/size/{module}"] = jnp.float32(study.valid.size)
+    return counts
+
+
+def _wanted(mind_config: MindConfig, study: Study) -> Bool[Array, "rows time others"]:
+    """The steps that the model of actions learns from."""
+    if mind_config.goals.kind != "hindsight":
+        return study.valid
+    return study.valid & (study.labels >= 0) & (study.labels < study.goals.shape[-1] - 1)
+
+
+def _shuffled(wanted: Bool[Array, "rows time others"], key: Key[Array, ""]) -> Samples:
+    flat = jnp.moveaxis(wanted, -1, 0).reshape(wanted.shape[-1], -1)
+    noise = jax.random.bits(key, flat.shape[-1:], jnp.uint32) >> 1
+    order = jnp.argsort(jnp.where(flat, noise, jnp.uint32(2**32 - 1)), axis=-1).astype(jnp.int32)
+    return Samples(order, jnp.sum(flat, axis=-1, dtype=jnp.int32))
 
 
 def _pick(
-    wanted: Bool[Array, "rows time others"], count: int, key: Key[Array, ""]
+    samples: Samples, num_steps: int, index: Int32[Array, ""] | int, size: int
 ) -> tuple[Int32[Array, "others samples"], Int32[Array, "others samples"], Float32[Array, "others samples"]]:
-    """So many samples of each co-player: without repeats as long as there are enough."""
-    num_steps = wanted.shape[1]
-    flat = jnp.moveaxis(wanted, -1, 0).reshape(wanted.shape[-1], -1)
-    noise = jax.random.bits(key, flat.shape[-1:], jnp.uint32) >> 1
-    order = jnp.argsort(jnp.where(flat, noise, jnp.uint32(2**32 - 1)), axis=-1)
-    found = jnp.sum(flat, axis=-1, dtype=jnp.int32)
-    places = jnp.arange(count) % jnp.maximum(found, 1)[:, None]
-    chosen = jnp.take_along_axis(order, places, axis=-1).astype(jnp.int32)
-    weights = jnp.broadcast_to((found > 0)[:, None], chosen.shape).astype(jnp.float32)
+    """Row, step and weight of the next samples of each co-player: none twice before all were taken."""
+    places = (index * size + jnp.arange(size)) % jnp.maximum(samples.count, 1)[:, None]
+    chosen = jnp.take_along_axis(samples.order, places, axis=-1)
+    weights = jnp.broadcast_to((samples.count > 0)[:, None], chosen.shape).astype(jnp.float32)
     return chosen // num_steps, chosen % num_steps, weights
+
+
+def _at(tree: Any, rows: Int32[Array, "others samples"], steps: Int32[Array, "others samples"]) -> Any:
+    """Those samples of arrays [rows, time, others, ...], as [others, samples, ...]."""
+    which = jnp.broadcast_to(jnp.arange(len(rows))[:, None], rows.shape)
+    return jax.tree.map(lambda leaf: leaf[rows, steps, which], tree)
+
+
+def others_loss(
+    config: ModellingConfig,
+    mind_config: MindConfig,
+    mind: Mind,
+    lesson: Lesson,
+    samples: Samples,
+    index: Int32[Array, ""],
+) -> Float32[Array, " others"]:
+    """Cross-entropy of what each co-player did, its goal being as it was inferred, or as it came out in the end."""
+    study = lesson.study
+    rows, steps, weights = _pick(samples, study.valid.shape[1], index, config.minibatch_size)
+    seen, goal, actions, labels = _at((lesson.seen, study.goals, study.actions, study.labels), rows, steps)
+    if mind_config.goals.kind == "hindsight":
+        goal = jax.nn.one_hot(labels, goal.shape[-1])
+    losses, _ = jax.vmap(others.loss)(_by_other(mind, len(rows)), seen, goal, actions, weights)
+    return losses
+
+
+def goals_loss(
+    config: ModellingConfig,
+    mind_config: MindConfig,
+    train_prior: bool,
+    mind: Mind,
+    study: Study,
+    prepared: Prepared,
+    *,
+    key: Key[Array, ""],
+) -> tuple[Float32[Array, ""], Metrics]:
+    """The losses of posterior and prior over a few rows."""
+    pick_key, posterior_key, prior_key = jax.random.split(key, 3)
+    outputs = posterior_outputs(mind, prepared.seen, study)
+    target = jnp.take_along_axis(prepared.encoded, prepared.selected[..., None], axis=1)
+    rows, steps, weights = _pick(_shuffled(study.valid, pick_key), study.valid.shape[1], 0, config.goal_minibatch_size)
+    outputs, target = _at((outputs, target), rows, steps)
+    total, metrics = _posterior_loss(config, mind_config.goals, outputs, target, weights, key=posterior_key)
+    if train_prior:
+        of_prior, found = _prior_loss(config, mind_config, mind, study, prepared, rows, steps, weights, key=prior_key)
+        total, metrics = total + of_prior, metrics | found
+    return total, metrics
 
 
 def _by_other(mind: Mind, num_others: int) -> Any:
@@ -198,27 +246,23 @@ def _prior_loss(
     config: ModellingConfig,
     mind_config: MindConfig,
     mind: Mind,
-    by_other: Any,
+    study: Study,
     prepared: Prepared,
     rows: Int32[Array, "others samples"],
     steps: Int32[Array, "others samples"],
-    seen: Look,
-    actions: Int32[Array, "others samples"],
     weights: Float32[Array, "others samples"],
     *,
     key: Key[Array, ""],
 ) -> tuple[Float32[Array, ""], Metrics]:
     """Of states that lie a few steps ahead."""
     draw_key, ahead_key = jax.random.split(key)
-    which = jnp.broadcast_to(jnp.arange(len(rows))[:, None], rows.shape)
-    ahead = steps + 1 + jax.random.randint(ahead_key, steps.shape, 0, config.lookahead)
-    ahead = jnp.minimum(ahead, prepared.ahead[rows, steps, which])
-    future = jax.tree.map(lambda leaf: leaf[rows, ahead, which], prepared.seen.observation)
-    keys = jax.random.split(draw_key, len(rows))
+    later = steps + 1 + jax.random.randint(ahead_key, steps.shape, 0, config.lookahead)
+    seen, actions, last = _at((prepared.seen, study.actions, prepared.ahead), rows, steps)
+    future = _at(prepared.seen.observation, rows, jnp.minimum(later, last))
     assert mind.prior is not None
-    terms = jax.vmap(partial(prior_terms, mind_config.goals, mind.prior))(
-        by_other, seen, future, actions, weights, jax.random.key_data(keys)
-    )
+    keys = jax.random.key_data(jax.random.split(draw_key, len(rows)))
+    over_others = jax.vmap(partial(prior_terms, mind_config.goals, mind.prior))
+    terms = over_others(_by_other(mind, len(rows)), seen, future, actions, weights, keys)
     terms = jax.tree.map(jnp.mean, terms)
     loss = prior_total(config.prior_loss, config.prior_kl, terms)
     return loss, {f"goal/{name}": term for name, term in terms.items()}

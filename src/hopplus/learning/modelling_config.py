@@ -12,11 +12,17 @@ class ModellingConfig:
 
     tables: int = 128
     """How many of the tables of an update are studied."""
-    minibatches: int = 4
+    minibatches: int = 6
     """Gradient steps in each update."""
     minibatch_size: int = 256
-    """Samples of every co-player in each of them."""
-    learning_rate: float = 1e-3
+    """Samples of every co-player in each of them, for the model of its actions."""
+    goal_tables: int = 32
+    """At how many of these tables goals are selected: from them learn posterior, prior and, with epsilon, the policy."""
+    minibatch_tables: int = 4
+    """Tables of a gradient step: the posterior reads all that happened there."""
+    goal_minibatch_size: int = 64
+    """Samples of every co-player in each gradient step of posterior and prior."""
+    learning_rate: float = 2e-3
     """Of Adam."""
     lookahead: int = 5
     """A co-player's goal is among the states it comes to in so many steps."""
@@ -33,7 +39,8 @@ class ModellingConfig:
 
     def check(self) -> None:
         """Raise where a setting makes no sense."""
-        for name in ("tables", "minibatches", "minibatch_size", "lookahead"):
+        whole = ("tables", "minibatches", "minibatch_size", "goal_tables", "minibatch_tables", "goal_minibatch_size")
+        for name in (*whole, "lookahead"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
         _check("epsilon", self.epsilon, 0 <= self.epsilon <= 1, "between 0 and 1")
         _check("learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")

@@ -77,13 +77,13 @@ class Cast(eqx.Module):
 class Episodes(eqx.Module):
     """Episodes as they were played, padded to one length; what is not `in_game` is no data."""
 
-    boards: UInt8[Array, "episodes steps height width planes"]
+    boards: UInt8[Array, "*episodes steps height width planes"]
     """The planes with the players in seat order."""
-    actions: Int32[Array, "episodes steps agents"]
-    rewards: Float32[Array, "episodes steps agents"]
-    in_game: Bool[Array, "episodes steps agents"]
+    actions: Int32[Array, "*episodes steps agents"]
+    rewards: Float32[Array, "*episodes steps agents"]
+    in_game: Bool[Array, "*episodes steps agents"]
     """Before the step."""
-    kinds: Int32[Array, "episodes agents"]
+    kinds: Int32[Array, "*episodes agents"]
     """Which of the types each seat was; -1 where nobody knows."""
 
     @property
@@ -113,7 +113,14 @@ def make_episodes(recipe: Recipe) -> Episodes:
 def _one_episode(game: Game, scripts: tuple[Policy, ...], key: Key[Array, ""]) -> Episodes:
     cast_key, play_key = jax.random.split(key)
     kinds = jax.random.randint(cast_key, (game.spec.num_agents,), 0, len(scripts), jnp.int32)
-    episode = play_episode(game, Cast(scripts, kinds), key=play_key)
+    return play_cast(game, scripts, kinds, key=play_key)
+
+
+def play_cast(
+    game: Game, scripts: tuple[Policy, ...], kinds: Int32[Array, " agents"], *, key: Key[Array, ""]
+) -> Episodes:
+    """One episode in which every seat is the script that it is told to be."""
+    episode = play_episode(game, Cast(scripts, kinds), key=key)
     before = jax.tree.map(lambda leaf: leaf[:-1], episode.states)
     return Episodes(
         boards=jax.vmap(game.board)(before),

@@ -4,7 +4,7 @@ The same losses as on line. There is no seat that learns here, so there is no cr
 posterior learns to foresee the state that a player comes to in `lookahead` steps, or last before it leaves.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Literal
 
@@ -20,6 +20,7 @@ from hopplus.games.presets import make
 from hopplus.games.rollout import paid_deeds
 from hopplus.learning import minds, modelling
 from hopplus.learning.minds import Mind, MindConfig
+from hopplus.learning.modelling import Lesson
 from hopplus.learning.modelling_config import ModellingConfig
 from hopplus.learning.offline import Episodes, Recipe, views
 from hopplus.learning.study import Prepared, Study, last_step_together, next_deeds
@@ -147,14 +148,20 @@ class Trainer:
                 **vars(config.modelling),
                 "minibatch_size": max(SAMPLES_PER_STEP // players, 1),
                 "minibatches": max(min(round(samples / SAMPLES_PER_STEP), self.chunk), 1),
+                "minibatch_tables": self.chunk,
+                "goal_minibatch_size": max(SAMPLES_PER_STEP // players, 1),
             }
         )
         self.data = data
         self._step = jax.jit(self._one_chunk)
 
     def _one_chunk(self, state: PretrainState, chunk: Material, key: Key[Array, ""]):
-        prepared = prepare_offline(self.config.modelling, chunk)
-        learner = (state.mind, state.optimizer, chunk.study, prepared, key)
+        prepared, study = None, chunk.study
+        if self.config.mind.goals.is_latent:
+            prepared = prepare_offline(self.config.modelling, state.mind, chunk)
+            study = replace(study, goals=inferred_goals(self.config.mind.goals, state.mind, chunk))
+        lesson = Lesson(study, chunk.seen, study if prepared else None, prepared)
+        learner = (state.mind, state.optimizer, lesson, key)
         mind, optimizer, metrics = modelling.update(self.settings, self.config.mind, True, learner)
         return PretrainState(mind, optimizer, state.key, state.num_epochs), metrics
 
@@ -173,11 +180,21 @@ class Trainer:
         return state, {name: value for name, value in means.items() if not name.startswith(("count", "buffer"))}
 
 
-def prepare_offline(config: ModellingConfig, data: Material) -> Prepared:
+def prepare_offline(config: ModellingConfig, mind: Mind, data: Material) -> Prepared:
     """The state to foresee is the one `lookahead` steps on, or the player's last."""
+    prior, num_actions = mind.prior, data.seen.legal.shape[-1]
+    assert prior is not None
     ahead = last_step_together(data.study.valid, data.study.reset_before)
     now = jnp.arange(ahead.shape[1])[None, :, None]
-    return Prepared(data.seen, ahead, jnp.minimum(now + config.lookahead, ahead))
+    encode = lambda view: goals.encode(prior, view, num_actions)  # noqa: E731
+    encoded = jax.vmap(jax.vmap(jax.vmap(encode)))(data.seen.observation)
+    return Prepared(data.seen, ahead, jnp.minimum(now + config.lookahead, ahead), encoded)
+
+
+def inferred_goals(config: GoalsConfig, mind: Mind, data: Material) -> Float32[Array, "rows time agents goal"]:
+    """What the posterior makes of every player at every step."""
+    outputs = modelling.posterior_outputs(mind, data.seen, data.study)
+    return jax.vmap(jax.vmap(jax.vmap(partial(goals.mean_goal, config))))(outputs)
 
 
 class Predicted(eqx.Module):
@@ -212,8 +229,7 @@ def _predict_row(config: PretrainConfig, mind: Mind, row: Material) -> Predicted
     goal = jnp.zeros((*row.study.actions.shape, num_goals))
     if config.mind.goals.is_latent:
         whole = jax.tree.map(lambda leaf: leaf[None], (row.seen, row.study))
-        outputs = modelling.posterior_outputs(mind, *whole)[0]
-        goal = jax.vmap(jax.vmap(partial(goals.mean_goal, config.mind.goals)))(outputs)
+        goal = inferred_goals(config.mind.goals, mind, Material(*whole))[0]
     expected = jax.vmap(partial(minds.predict, mind))(row.seen, goal)
     nothing = jnp.zeros((*expected.shape[:2], 0))
     return Predicted(jnp.zeros((*nothing.shape, expected.shape[-1])), nothing, expected)

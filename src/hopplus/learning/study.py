@@ -53,6 +53,8 @@ class Prepared(eqx.Module):
     """The last step of this episode with both on the board."""
     selected: Int32[Array, "rows time others"]
     """The step whose state the selector picked."""
+    encoded: Float32[Array, "rows time others outputs"]
+    """What the prior makes of every state, as of the beginning of the update."""
 
 
 def study(config: ModellingConfig, game: Game, mind: Mind, tables: Table, steps: Trajectory) -> Study:
@@ -75,6 +77,11 @@ def study(config: ModellingConfig, game: Game, mind: Mind, tables: Table, steps:
         reset_before=jnp.broadcast_to(steps.reset_before, valid.shape[:3]),
         before=_evidence_before(game, mind, tables, observation, count),
     )
+
+
+def first_tables(seen: Study | None, count: int) -> Study | None:
+    """The same for fewer tables; leading axes: seats, tables."""
+    return jax.tree.map(lambda leaf: leaf[:, :count], seen)
 
 
 def next_deeds(
@@ -123,15 +130,20 @@ def _evidence_before(
 def prepare(
     config: ModellingConfig, mind_config: MindConfig, game: Game, params: ActorCritic, mind: Mind, study: Study
 ) -> Prepared:
-    """Look at everything once, and select the goals that lie ahead."""
+    """Look at everything once, and select the goals that lie ahead: for goals that are learned."""
+    ahead = last_step_together(study.valid, study.reset_before)
+    prior = mind.prior
+    assert prior is not None and study.observation is not None
+    encoded = jax.vmap(jax.vmap(lambda view: goals.encode_others(prior, game.spec, view)))(study.observation)
+    selected = select(config, mind_config.goals, params, study, encoded, ahead)
+    return Prepared(look_at_all(game, study), ahead, selected, encoded)
+
+
+def look_at_all(game: Game, study: Study) -> Look:
+    """Every co-player at every step, as its model reads it."""
     assert study.observation is not None
     views = jax.vmap(jax.vmap(partial(views_of_others, game.spec)))(study.observation)
-    seen = jax.vmap(jax.vmap(partial(minds.look_at, game)))(views)
-    ahead = last_step_together(study.valid, study.reset_before)
-    if not mind_config.goals.is_latent:
-        return Prepared(seen, ahead, ahead)
-    selected = select(config, mind_config.goals, game, params, mind, study, views, ahead)
-    return Prepared(seen, ahead, selected)
+    return jax.vmap(jax.vmap(partial(minds.look_at, game)))(views)
 
 
 def last_step_together(
@@ -155,53 +167,31 @@ def last_step_together(
 def select(
     config: ModellingConfig,
     goals_config: GoalsConfig,
-    game: Game,
     params: ActorCritic,
-    mind: Mind,
     study: Study,
-    views: Observation,
+    encoded: Float32[Array, "rows time others outputs"],
     ahead: Int32[Array, "rows time others"],
 ) -> Int32[Array, "rows time others"]:
     """Among the next states of each co-player, the one whose encoding the seat's own critic likes best, or least."""
-    num_actions = game.spec.num_actions
-    prior = mind.prior
-    assert prior is not None
-    encode = lambda view: goals.mean_goal(goals_config, goals.encode(prior, view, num_actions))  # noqa: E731
-    encoded = jax.vmap(jax.vmap(jax.vmap(encode)))(views)
+    num_actions = params.heads.bias.shape[-1] - 1
+    meant = jax.vmap(jax.vmap(jax.vmap(partial(goals.mean_goal, goals_config))))(encoded)
     now = jnp.arange(ahead.shape[1])[None, :, None]
     options = jnp.minimum(now[..., None] + 1 + jnp.arange(config.lookahead), ahead[..., None])
 
     def one_step(observation, inferred, options, of_row):
         """options [others, options]; of_row [time, others, goal]."""
-        num_others = inferred.shape[0]
-        offered = jax.vmap(lambda other, at: of_row[at, other])(jnp.arange(num_others), options)
-        replaced = jnp.broadcast_to(inferred, (*options.shape, *inferred.shape))
-        mine = jnp.eye(num_others, dtype=bool)[:, None, :, None]
-        replaced = jnp.where(mine, offered[:, :, None, :], replaced)
-        flat = replaced.reshape(-1, *inferred.shape)
-        values = actor_critic.values_under(params, observation, num_actions, flat).reshape(options.shape)
+        offered = jax.vmap(lambda other, at: of_row[at, other])(jnp.arange(len(options)), options)
+        values = actor_critic.values_under(params, observation, num_actions, inferred, offered)
         values = values if config.selector == "optimistic" else -values
         return jnp.take_along_axis(options, jnp.argmax(values, axis=-1)[:, None], axis=-1)[:, 0]
 
     over_time = jax.vmap(one_step, in_axes=(0, 0, 0, None))
-    return jax.vmap(over_time)(study.observation, study.goals, options, encoded)
-
-
-def encodings(
-    mind: Mind, seen: Look, steps: Int32[Array, "rows time others"]
-) -> Float32[Array, "rows time others outputs"]:
-    """The prior's encoding of each co-player's view at those steps."""
-    num_actions = seen.legal.shape[-1]
-    prior = mind.prior
-    assert prior is not None
-    each = jax.vmap(jax.vmap(jax.vmap(lambda view: goals.encode(prior, view, num_actions))))(seen.observation)
-    return jax.lax.stop_gradient(jnp.take_along_axis(each, steps[..., None], axis=1))
+    return jax.vmap(over_time)(study.observation, study.goals, options, meant)
 
 
 def give_selected(
     goals_config: GoalsConfig,
     params: ActorCritic,
-    mind: Mind,
     batch: Batch,
     seen: Study,
     prepared: Prepared,
@@ -216,7 +206,7 @@ def give_selected(
     """
     num_seats = batch.actions.shape[0]
     by_seat = lambda leaf: leaf.reshape(num_seats, -1, *leaf.shape[2:])  # noqa: E731
-    outputs = encodings(mind, prepared.seen, prepared.selected)
+    outputs = jnp.take_along_axis(prepared.encoded, prepared.selected[..., None], axis=1)
     selected = by_seat(jax.vmap(jax.vmap(jax.vmap(partial(goals.mean_goal, goals_config))))(outputs))
     count = selected.shape[1]
     told = jax.random.bernoulli(key, share, (num_seats, count))[..., None] & by_seat(seen.valid)

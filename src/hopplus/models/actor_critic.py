@@ -61,13 +61,18 @@ def apply(
 
 
 def values_under(
-    params: ActorCritic, observation: Observation, num_actions: int, goals: Float32[Array, "options others goal"]
-) -> Float32[Array, " options"]:
-    """The value of one state under several assumptions about the co-players; what they share is computed once."""
+    params: ActorCritic,
+    observation: Observation,
+    num_actions: int,
+    goals: Float32[Array, "others goal"],
+    instead: Float32[Array, "others options goal"],
+) -> Float32[Array, "others options"]:
+    """The value of one state if one co-player's goal were another: what the answers share is computed once."""
     first, *rest = params.trunk.layers
     seen = features(observation, num_actions)
-    from_view = seen @ first.weight[: len(seen)] + first.bias
-    hidden = jnp.tanh(from_view + goals.reshape(len(goals), -1) @ first.weight[len(seen) :])
+    of_goals = first.weight[len(seen) :].reshape(*goals.shape, -1)
+    usual = seen @ first.weight[: len(seen)] + first.bias + jnp.einsum("jg,jgh->h", goals, of_goals)
+    hidden = jnp.tanh(usual + jnp.einsum("jog,jgh->joh", instead - goals[:, None], of_goals))
     for layer in rest:
         hidden = jnp.tanh(hidden @ layer.weight + layer.bias)
     return hidden @ params.heads.weight[-1] + params.heads.bias[-1]

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Key
 
 from hopplus.games.game import GameSpec, Observation
-from hopplus.models.inputs import features, num_features
+from hopplus.models.inputs import features, num_features, read_for_others
 from hopplus.models.networks import Dense, Heads, init_dense, init_heads
 
 Kind = Literal["none", "continuous", "discrete", "hindsight"]
@@ -37,9 +37,9 @@ class GoalsConfig:
     catches in the end, or other."""
     size: int = 16
     """Dimensions of a continuous goal, or how many symbols there are; hindsight goals are counted by the game."""
-    hidden: int = 64
+    hidden: int = 32
     """Width of the networks."""
-    evidence: int = 32
+    evidence: int = 16
     """Width of what the posterior sums up over an episode."""
 
     def check(self) -> None:
@@ -93,12 +93,18 @@ def init_prior(config: GoalsConfig, spec: GameSpec, *, key: Key[Array, ""]) -> P
 
 def encode(params: Prior, observation: Observation, num_actions: int) -> Float32[Array, " outputs"]:
     """The goal of whoever comes to see this."""
-    return params.code(jnp.tanh(params.view(features(observation, num_actions))))
+    return params.code(jax.nn.relu(params.view(features(observation, num_actions))))
+
+
+def encode_others(params: Prior, spec: GameSpec, observation: Observation) -> Float32[Array, "others outputs"]:
+    """The same for every co-player, from the seat's own view."""
+    read = read_for_others(spec, params.view, features(observation, spec.num_actions))
+    return jax.vmap(params.code)(jax.nn.relu(read))
 
 
 def reconstruction(params: Prior, observation: Observation, goal: Float32[Array, " goal"]) -> Float32[Array, ""]:
     """How badly the planes are told by the goal: binary cross-entropy, a mean over their cells."""
-    logits = params.cells(jnp.tanh(params.expand(goal)))
+    logits = params.cells(jax.nn.relu(params.expand(goal)))
     planes = observation.planes.reshape(-1).astype(jnp.float32)
     return jnp.mean(jax.nn.softplus(logits) - planes * logits)
 
@@ -108,22 +114,20 @@ class Posterior(eqx.Module):
 
     view: Dense
     step: Dense
-    mixed: Dense
     code: Heads
 
 
 def init_posterior(config: GoalsConfig, spec: GameSpec, *, key: Key[Array, ""]) -> Posterior:
-    view_key, step_key, mixed_key, code_key = jax.random.split(key, 4)
+    view_key, step_key, code_key = jax.random.split(key, 3)
     return Posterior(
         view=init_dense(num_features(spec), config.hidden, 2**0.5, key=view_key),
         step=init_dense(config.hidden + spec.num_actions, config.evidence, 1.0, key=step_key),
-        mixed=init_dense(config.hidden + config.evidence, config.hidden, 2**0.5, key=mixed_key),
-        code=init_heads(config.hidden, [0.1] * config.num_outputs, key=code_key),
+        code=init_heads(config.hidden + config.evidence, [0.1] * config.num_outputs, key=code_key),
     )
 
 
 def embed(params: Posterior, observation: Observation, num_actions: int) -> Float32[Array, " hidden"]:
-    return jnp.tanh(params.view(features(observation, num_actions)))
+    return jax.nn.relu(params.view(features(observation, num_actions)))
 
 
 def evidence_of(
@@ -131,14 +135,16 @@ def evidence_of(
 ) -> Float32[Array, " evidence"]:
     """What one step adds; nothing where no action was taken."""
     took = jax.nn.one_hot(action, num_actions)
-    return jnp.tanh(params.step(jnp.concatenate([embedded, took]))) * jnp.sum(took)
+    of_view, of_action = params.step.weight[: len(embedded)], params.step.weight[len(embedded) :]
+    return jnp.tanh(embedded @ of_view + took @ of_action + params.step.bias) * jnp.sum(took)
 
 
 def infer(
     params: Posterior, embedded: Float32[Array, " hidden"], evidence: Float32[Array, " evidence"]
 ) -> Float32[Array, " outputs"]:
     """The goal, given what was seen before and what is seen now."""
-    return params.code(jnp.tanh(params.mixed(jnp.concatenate([embedded, evidence]))))
+    weight, width = params.code.weight, len(embedded)
+    return weight[:, :width] @ embedded + weight[:, width:] @ evidence + params.code.bias
 
 
 def mean_goal(config: GoalsConfig, outputs: Float32[Array, " outputs"]) -> Float32[Array, " goal"]:

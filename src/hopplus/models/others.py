@@ -40,7 +40,7 @@ class OthersConfig:
     """Whether it asks where a co-player is going; otherwise it is a plain network over the view."""
     hidden: int = 64
     """Width of the two layers that read the whole view."""
-    keys: int = 16
+    keys: int = 8
     """Width of what is compared with the goal at every cell."""
 
     def check(self) -> None:
@@ -110,8 +110,8 @@ def walks(spec: GameSpec) -> bool:
 def apply(params: Others, seen: Look, goal: Float32[Array, " goal"]) -> Float32[Array, " actions"]:
     """The log-probability of each action of the co-player."""
     num_actions = seen.legal.shape[0]
-    from_view = jnp.tanh(params.view(features(seen.observation, num_actions)))
-    mixed = jnp.tanh(params.mixed(jnp.concatenate([from_view, goal])))
+    from_view = jax.nn.relu(params.view(features(seen.observation, num_actions)))
+    mixed = jax.nn.relu(params.mixed(jnp.concatenate([from_view, goal])))
     outputs = params.heads(mixed)
     plain = jax.nn.softmax(jnp.where(seen.legal, outputs[:num_actions], NEVER))
     if params.cell is None:
@@ -143,7 +143,7 @@ def destination_weights(params: Others, seen: Look, goal: Float32[Array, " goal"
     near = jnp.where(reachable, distance, 0.0)
     content = jnp.concatenate([seen.observation.planes.astype(jnp.float32), near[..., None] / 8], axis=-1)
     content = jnp.concatenate([content, (distance == 0)[..., None].astype(jnp.float32)], axis=-1)
-    keys = jnp.tanh(content @ params.cell.weight + params.cell.bias)
+    keys = jax.nn.relu(content @ params.cell.weight + params.cell.bias)
     wanted = params.query(jnp.concatenate([goal, jnp.ones(1)]))
     query, rate = wanted[:-1], jax.nn.softplus(wanted[-1])
     scores = jnp.tensordot(keys, query @ params.key.weight, 1) + query @ params.key.bias - rate * near
