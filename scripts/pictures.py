@@ -1,17 +1,34 @@
-"""Draw the learning curves that README and docs show, from run folders that were trained by the commands in the docs.
+"""Draw the pictures of README and docs.
 
-python scripts/pictures.py runs
+python scripts/pictures.py curves runs    learning curves, of run folders that were trained by the commands in the docs
+python scripts/pictures.py scores         how well others are predicted, from results/others.json and goal_losses.json
+python scripts/pictures.py beliefs        a belief over an episode, by models that are pretrained for it (a minute)
 """
 
+import json
 import sys
 from pathlib import Path
 
-from hopplus.report import learning_curve, read_run, save_figure
+import jax
+import jax.numpy as jnp
+import numpy as np
+from matplotlib.figure import Figure
 
-PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+from hopplus.games.draw import frames
+from hopplus.games.presets import make
+from hopplus.games.rollout import play_episode
+from hopplus.learning.minds import MindConfig
+from hopplus.learning.offline import Cast, Recipe, make_episodes, play_cast
+from hopplus.learning.pretraining import PretrainConfig, Trainer, init, material, predict
+from hopplus.models.goals import GoalsConfig
+from hopplus.models.others import OthersConfig
+from hopplus.report import learning_curve, prediction, read_run, save_figure
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "pictures"
 
 
-def main(runs: Path) -> None:
+def curves(runs: Path) -> None:
     small = {"4x4": read_run(runs / "stag-hunt-4x4")}
     save_figure(
         learning_curve(small, best=3.0, label="mean return of training episodes"), PICTURES / "learning_curve.png"
@@ -23,5 +40,54 @@ def main(runs: Path) -> None:
     save_figure(learning_curve(large, best=3.0, label="mean return of training episodes"), PICTURES / "arenas.png")
 
 
+def scores() -> None:
+    found = json.loads((ROOT / "results" / "others.json").read_text())
+    variants = next(iter(found["games"].values()))["variants"]
+    inferred = {name: variant["inferred"] for name, variant in variants.items()}
+    save_figure(prediction.yardsticks(inferred), PICTURES / "others_yardsticks.png")
+    save_figure(prediction.reliability(inferred["types"]), PICTURES / "others_reliability.png")
+    save_figure(prediction.confusion(inferred["types"]), PICTURES / "others_confusion.png")
+    save_figure(goal_losses(), PICTURES / "goal_losses.png")
+
+
+def goal_losses() -> Figure:
+    """The terms of the three losses over epochs, for goals of 16 dimensions."""
+    losses = json.loads((ROOT / "results" / "goal_losses.json").read_text())["curves"]["16 dimensions"]
+    sheet = Figure(figsize=(8.4, 2.9), layout="constrained")
+    terms = {"goal/reconstruction": "reconstruction, per cell", "goal/action": "action", "goal/prior_kl": "KL"}
+    for axes, (term, name) in zip(sheet.subplots(1, len(terms)), terms.items(), strict=True):
+        for loss, curve in losses.items():
+            axes.plot(range(1, len(curve) + 1), [epoch[term] for epoch in curve], label=f"loss: {loss}")
+        axes.set_title(f"{name} (nats)", fontsize=10)
+        axes.set_xlabel("epoch")
+        axes.set_ylim(bottom=0)
+    sheet.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    return sheet
+
+
+def beliefs() -> None:
+    """Two hunters of stags and two of hares: what models that saw 30,000 samples believe of them."""
+    game_name = "stag-hunt-8x8"
+    mind = MindConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="shared", keys=16))
+    config = PretrainConfig(data=Recipe(game=game_name, samples=30_000), mind=mind, labels="types")
+    game, scripts = make(game_name), config.data.scripts()
+    trainer = Trainer(config, material(config, game, make_episodes(config.data)))
+    state = init(config, key=jax.random.key(0))
+    for _ in range(3):
+        state, _ = trainer.epoch(state)
+    kinds, key = jnp.array([0, 1, 0, 1], jnp.int32), jax.random.key(7)
+    episode = play_episode(game, Cast(scripts, kinds), key=key)
+    recorded = jax.tree.map(lambda leaf: np.asarray(leaf)[None], play_cast(game, scripts, kinds, key=key))
+    believed = predict(config, state.mind, material(config, game, recorded)).beliefs[0]
+    played = frames(game, jax.device_get(episode))
+    num_steps = int(np.asarray(recorded.in_game)[0].any(axis=-1).sum())
+    moments = sorted({0, num_steps // 3, 2 * num_steps // 3, num_steps - 1})
+    names = [f"player_{seat + 1}: {config.data.types[int(kind)]}" for seat, kind in enumerate(kinds)]
+    goals = ("hunts stags", "hunts hares", "other")
+    figure = prediction.belief_strip(game.spec, played, np.asarray(believed)[:num_steps], goals, names, moments)
+    save_figure(figure, PICTURES / "beliefs.png")
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "runs"))
+    verb, *more = sys.argv[1:] or ["curves"]
+    {"curves": lambda: curves(Path(*more or ["runs"])), "scores": scores, "beliefs": beliefs}[verb]()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = {"README.md": "en", "README.zh-CN.md": "zh", "docs/ppo.md": "en", "docs/speed.md": "en"}
+PAGES = {"README.md": "en", "README.zh-CN.md": "zh", "docs/ppo.md": "en", "docs/speed.md": "en", "docs/others.md": "en"}
 
 
 def fairness(result: dict[str, Any], language: str) -> str:
@@ -179,6 +179,100 @@ def training(language: str) -> str:
     return f"{title}\n\n{_table(heads, rows)}\n\n{_sources('training')}"
 
 
+def others(language: str) -> str:
+    """Prediction of scripts from offline data, against the Bayes ceiling."""
+    result = _read("others")
+    title = {
+        "en": "How well are scripts predicted? {samples:,} offline samples of NS and NH players, {epochs} epochs, held-out episodes. Top-1 with the type known / inferred, and as a share of the Bayes ceiling. The notes' model: .6152, on padded data.",
+        "zh": "对脚本玩家的预测有多准？{samples:,} 个离线样本（NS 与 NH 混合），{epochs} 个 epoch，在留出的局上评测。top-1：已知类型 / 推断类型，以及与贝叶斯上限之比。笔记中的模型：.6152（数据含填充）。",
+    }[language]
+    heads = {
+        "en": (
+            "game",
+            "trained with",
+            "top-1, known / inferred",
+            "of the ceiling",
+            "cross-entropy, inferred",
+            "ECE, known / inferred",
+        ),
+        "zh": ("博弈", "训练方式", "top-1，已知 / 推断", "与上限之比", "交叉熵（推断）", "ECE，已知 / 推断"),
+    }[language]
+    rows = []
+    for game, found in result["games"].items():
+        for variant, scores in found["variants"].items():
+            known, inferred = scores["known"], scores["inferred"]
+            rows.append(
+                (
+                    game,
+                    variant,
+                    f"{known['top1']:.3f} / {inferred['top1']:.3f}",
+                    f"{known['top1_over_ceiling']:.3f} / {inferred['top1_over_ceiling']:.3f}",
+                    f"{inferred['cross_entropy']:.3f}",
+                    f"{known['calibration']['ece']:.3f} / {inferred['calibration']['ece']:.3f}",
+                )
+            )
+        first = found["variants"]["types"]
+        ceilings = " / ".join(f"{first[how]['yardsticks']['ceiling']['top1']:.3f}" for how in ("known", "inferred"))
+        rows.append((game, "*Bayes ceiling*", ceilings, "1 / 1", "", ""))
+        for name in ("last_action", "marginal"):
+            rows.append(
+                (game, f"*{name.replace('_', ' ')}*", f"{first['known']['yardsticks'][name]['top1']:.3f}", "", "", "")
+            )
+    first = next(iter(result["games"].values()))
+    belief = {
+        "en": "Beliefs over the two types: KL(exact || learned) = {kl:.4f} nats in the mean; over 10 episodes with the same players the starting belief in the true type rises from .50 to {last:.2f}. Recall of hunts is {recall:.3f} of its ceiling or more.",
+        "zh": "对两种类型的信念：平均 KL(精确 || 学到的) = {kl:.4f} nats；与同样的玩家连续 10 局之后，开局时对真实类型的信念从 .50 升到 {last:.2f}。两种狩猎动作的召回率不低于上限的 {recall:.3f}。",
+    }[language].format(
+        kl=result["belief_kl"], last=result["starting_belief_after_10"], recall=result["recall_over_ceiling"]
+    )
+    title = title.format(samples=first["samples"], epochs=result["epochs"])
+    return f"{title}\n\n{_table(heads, rows)}\n\n{belief}\n\n{_sources('others')}"
+
+
+OMG_RUNS = ("omg_4x4",)
+
+
+def omg(language: str) -> str:
+    """Agents with models of the others: return, cost, and how well they predict each other."""
+    costs = _read("agents")["time_over_ppo"]
+    title = {
+        "en": "Agents that model the others, self-play on 4x4, 10,000 episodes per seed. Prediction: top-1 over the ceiling E[max π], all pairs and seeds, from the middle of training to its end (mean / lowest), and of the final policies (lowest pair).",
+        "zh": "对其他玩家建模的智能体，4x4 自我对弈，每个种子 10,000 局。预测：top-1 与上限 E[max π] 之比，所有玩家对与种子，自训练中段到结束（均值 / 最低），以及最终策略（最低的一对）。",
+    }[language]
+    heads = {
+        "en": ("agent", "seeds x steps", "sampled", "greedy", "prediction in training", "final", "time, ppo being 1"),
+        "zh": ("智能体", "种子 x 步数", "采样", "贪心", "训练中的预测", "最终", "耗时（ppo 为 1）"),
+    }[language]
+    rows = []
+    for name in OMG_RUNS:
+        run, predicted = _read(name), _read(f"{name}_others")
+        during = predicted["in_training"]
+        rows.append(
+            (
+                "omg, 16",
+                f"{run['seeds']} x {run['env_steps'] / 1e6:.1f} M",
+                _interval(run["interval"], ".3f"),
+                _interval(run["interval_greedy"], ".3f"),
+                f"{during['mean_ratio']:.3f} / {during['lowest_ratio']:.3f}",
+                f"{min(pair['ratio'] for pair in predicted['pairs']):.3f}",
+                f"{costs['omg, 16 dimensions']:.2f}",
+            )
+        )
+    used = _read("omg_4x4_mixed")["use"]
+    words = {
+        "en": "Is it used? Beside nearest_stag, nearest_hare and random, replacing the inferred goals by those of another table moves the policy by {shuffled:.3f} (total variation) and changes {changed:.1%} of likeliest actions; replacing them by their mean, {mean:.3f} and {mean_changed:.1%}.",
+        "zh": "用上了吗？与 nearest_stag、nearest_hare、random 同桌时，把推断出的目标换成另一张桌子的，策略移动 {shuffled:.3f}（全变差），{changed:.1%} 的最可能动作改变；换成均值则为 {mean:.3f} 和 {mean_changed:.1%}。",
+    }[language].format(
+        shuffled=used["shuffled"]["total_variation"],
+        changed=used["shuffled"]["other_likeliest_action"],
+        mean=used["mean"]["total_variation"],
+        mean_changed=used["mean"]["other_likeliest_action"],
+    )
+    names = (source for name in OMG_RUNS for source in (name, f"{name}_others"))
+    sources = _sources(*names, "omg_4x4_mixed", "agents")
+    return f"{title}\n\n{_table(heads, rows)}\n\n{words}\n\n{sources}"
+
+
 def _of_file(name: str, table: Callable[[dict[str, Any], str], str]) -> Callable[[str], str]:
     return lambda language: f"{table(_read(name), language)}\n\n{_sources(name)}"
 
@@ -190,6 +284,8 @@ TABLES: dict[str, Callable[[str], str]] = {
     "ppo": ppo,
     "seats": seats,
     "training": training,
+    "others": others,
+    "omg": omg,
 }
 """By the name of its place in a page: how its table is made, in a language."""
 
@@ -203,7 +299,8 @@ def _sources(*names: str) -> str:
     lines = []
     for result in map(_read, names):
         commands = [result[key] for key in ("trained_by", "command") if key in result]
-        lines.append(f"{', '.join(f'`{command}`' for command in commands)} (hopplus {result['version']})")
+        when = f"; {result['measured_at']}" if "measured_at" in result else ""
+        lines.append(f"{', '.join(f'`{command}`' for command in commands)} (hopplus {result['version']}{when})")
     return "  \n".join(lines)
 
 

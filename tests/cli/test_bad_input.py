@@ -80,6 +80,11 @@ NUMBERS = {
     "--ppo.max-gradient-norm 0": "--ppo.max-gradient-norm is 0.0; give a number above 0",
     "--ppo.epochs 0": "--ppo.epochs is 0; give a number of 1 or more",
     "--ppo.minibatch-size 0": "--ppo.minibatch-size is 0; give a number of 1 or more",
+    "--goals.size 0": "--goals.size is 0; give 1 or more",
+    "--others.hidden 0": "--others.hidden is 0; give 1 or more",
+    "--modelling.epsilon 1.5": "--modelling.epsilon is 1.5; give a number between 0 and 1",
+    "--modelling.goal-tables 0": "--modelling.goal-tables is 0; give a number of 1 or more",
+    "--modelling.posterior-kl -1": "--modelling.posterior-kl is -1.0; give a number of 0 or more",
 }
 CHOICES = {
     "--game no-such-game": "there is no game called 'no-such-game'; the games are stag-hunt-4x4",
@@ -94,6 +99,22 @@ CHOICES = {
     "--game stag-hunt-8x8 --arenas 8 5": "does not fit a 8x8 board; give 1 <= low <= high <= 8",
     "--game stag-hunt-8x8 --arenas 2 8": "9 players and prey need a cell each, but there may be only 4; take a larger",
     "--wandb project": "pip install wandb, or leave --wandb out",
+    "--goals.kind continuous": "--goals.kind needs a model of the others; give --others.models each or shared",
+    "--pretrained nowhere": "--pretrained: ppo has no models of the others; train omg or hop",
+    "--others.models each --pretrained nowhere": "nowhere has no config.json; give the folder that `hopplus pretrain",
+    "--others.models each --pretrained run": "run holds no pretraining; give the folder that `hopplus pretrain --out`",
+}
+PRETRAINING = {
+    "--epochs 0": "--epochs is 0; give 1 or more",
+    "--held-out 1.5": "--held-out is 1.5; give a share between 0 and 1",
+    "--data.samples 0": "--data.samples is 0; give 1 or more",
+    "--data.types nobody": "there is no script called 'nobody'",
+    "--data.game no-such-game": "there is no game called 'no-such-game'",
+    "--others.models each": "--others.models must be shared for pretraining",
+    "--labels types --data.types random": "--labels types needs 2 types for the goals stag, hare",
+    "--export episodes.txt": "--export is episodes.txt; give a name that ends in .npz",
+    "--episodes nowhere.npz": "nowhere.npz cannot be read as an .npz file",
+    "--episodes file": "file cannot be read as an .npz file",
 }
 
 
@@ -102,6 +123,26 @@ def test_settings_that_make_no_sense_are_refused_before_there_is_a_folder(here, 
     monkeypatch.setitem(sys.modules, "wandb", None)
     assert reason in complaint(capsys, train_line(here / "fresh", flags))
     assert not (here / "fresh").exists()
+
+
+@pytest.mark.parametrize(("flags", "reason"), PRETRAINING.items())
+def test_pretraining_that_makes_no_sense_is_refused_before_there_is_a_folder(here, capsys, flags, reason):
+    line = f"pretrain --data.game stag-hunt-4x4 --out fresh {flags}"
+    assert reason in complaint(capsys, line.split())
+    assert not (here / "fresh").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    {
+        "--others": "run is a run of ppo, which has no models of the others; train omg or hop",
+        "--others --adaptation": "--others goes with --co-players alone",
+        "--others --rotate 1": "--others goes with --co-players alone",
+        "--adaptation": "adaptation is measured among hunters of stags and hares",
+    }.items(),
+)
+def test_questions_that_a_run_cannot_answer(here, capsys, flags, reason):
+    assert reason in complaint(capsys, f"evaluate {here / 'run'} {flags}".split())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,13 +16,14 @@ from rich.table import Table
 
 from hopplus import __version__
 from hopplus.cli.adaptation import judge_adaptation, print_adaptation
+from hopplus.cli.others import judge_others, print_others
 from hopplus.evaluation.selfplay import Played, play
 from hopplus.evaluation.statistics import Interval, page_trend, seed_interval
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import GameSpec
 from hopplus.runs.command import train_command
 from hopplus.runs.config import check_seed
-from hopplus.runs.folder import ADAPTATION, EVALUATION, write_json
+from hopplus.runs.folder import ADAPTATION, EVALUATION, OTHERS, write_json
 from hopplus.runs.lineups import seat_players
 from hopplus.runs.run import Run, load
 
@@ -34,6 +36,7 @@ def evaluate(
     episodes: int = 10_000,
     co_players: str | None = None,
     rotate: int = 0,
+    others: tyro.conf.FlagCreatePairsOff[bool] = False,
     adaptation: tyro.conf.FlagCreatePairsOff[bool] = False,
     oracles: Path = Path("runs/oracles"),
     oracle_steps: int | None = None,
@@ -50,6 +53,8 @@ def evaluate(
         co_players: Who sits in the last seats instead: scripts, as in nearest_stag,random, or other runs, as in
             runs/other or runs/other:2 (its second seat's policy). The run's policies keep the seats before them.
         rotate: Seat every policy so many seats further on: does the return follow the policy or the seat?
+        others: Instead, tell how well the run's seats predict their co-players, against what is possible, and whether
+            the goals that they infer change what they do; --co-players says whom to predict.
         adaptation: Instead, seat the frozen agent with every line-up of nearest_stag, nearest_hare and random, beside
             the best response to each (its oracle), which is trained first where --oracles does not have it yet.
         oracles: With --adaptation: the folder that keeps the oracles.
@@ -61,17 +66,17 @@ def evaluate(
     if episodes < 1:
         raise ValueError(f"--episodes is {episodes}; give 1 or more")
     check_seed(seed)
+    if others:
+        if adaptation or rotate:
+            raise ValueError("--others goes with --co-players alone; leave --adaptation and --rotate out")
+        found = judge_others(run, episodes, co_players, seed)
+        return _tell(run, OTHERS, found, json_line, print_others)
     if adaptation:
         if co_players is not None or rotate:
             flag = "--rotate" if co_players is None else "--co-players"
             raise ValueError(f"--adaptation says itself who sits where; leave {flag} out, or --adaptation")
         found = judge_adaptation(run, episodes, seed, oracles, oracle_steps)
-        write_json(run / ADAPTATION, _without_nan(found))
-        if json_line:
-            print(json.dumps(_without_nan(found)))
-        else:
-            print_adaptation(str(run), found, Console())
-        return 0
+        return _tell(run, ADAPTATION, found, json_line, print_adaptation)
     loaded = load(run)
     seated = {manner: seat_players(loaded, co_players, greedy=manner == "greedy", rotate=rotate) for manner in MANNERS}
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
@@ -100,6 +105,16 @@ def evaluate(
         print(json.dumps(_without_nan(result)))
     else:
         _print_tables(str(run), result, Console())
+    return 0
+
+
+def _tell(run: Path, name: str, found: dict[str, Any], json_line: bool, show: Callable[..., None]) -> int:
+    """Keep what was found in the run folder, and print it."""
+    write_json(run / name, _without_nan(found))
+    if json_line:
+        print(json.dumps(_without_nan(found)))
+    else:
+        show(str(run), found, Console())
     return 0
 
 

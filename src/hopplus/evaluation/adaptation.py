@@ -55,6 +55,9 @@ class OneOf(Policy):
     def start(self) -> Memory:
         return tuple(policy.start() for policy in self.policies)
 
+    def again(self, memory: Memory) -> Memory:
+        return tuple(policy.again(own) for policy, own in zip(self.policies, memory, strict=True))
+
     def __call__(self, observation, legal, memory):
         answers = [policy(observation, legal, own) for policy, own in zip(self.policies, memory, strict=True)]
         probabilities = jnp.stack([distribution.astype(jnp.float32) for distribution, _ in answers])

@@ -17,7 +17,7 @@ class ModellingConfig:
     minibatch_size: int = 256
     """Samples of every co-player in each of them, for the model of its actions."""
     goal_tables: int = 32
-    """At how many of these tables goals are selected: from them learn posterior, prior and, with epsilon, the policy."""
+    """Tables at which goals are selected: posterior, prior and, with epsilon, the policy learn from them."""
     minibatch_tables: int = 4
     """Tables of a gradient step: the posterior reads all that happened there."""
     goal_minibatch_size: int = 64

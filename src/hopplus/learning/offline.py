@@ -90,7 +90,7 @@ class Episodes(eqx.Module):
     def num_samples(self) -> int:
         return int(np.sum(self.in_game))
 
-    def part(self, low: float, high: float) -> "Episodes":
+    def part(self, low: float | int, high: float | int) -> "Episodes":
         """The episodes between two shares of all."""
         first, last = (round(share * len(self.boards)) for share in (low, high))
         return jax.tree.map(lambda leaf: leaf[first:last], self)
@@ -168,7 +168,7 @@ def read(path: Path, game: Game) -> Episodes:
     try:
         with np.load(path) as stored:
             arrays: dict[str, Any] = {name: stored[name] for name in names if name in stored}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} cannot be read as an .npz file ({error}); give one with the arrays {names}") from None
     if "kinds" not in arrays and "actions" in arrays:
         arrays["kinds"] = np.full((len(arrays["actions"]), game.spec.num_agents), -1, np.int32)
@@ -176,8 +176,7 @@ def read(path: Path, game: Game) -> Episodes:
         raise ValueError(f"{path} has no array {missing[0]!r}; it needs {', '.join(names[:-1])} and may have kinds")
     _check_fits(path, arrays, game)
     kinds = {"boards": np.uint8, "rewards": np.float32, "in_game": bool}
-    converted: dict[str, Any] = {name: np.asarray(array, kinds.get(name, np.int32)) for name, array in arrays.items()}
-    return Episodes(**converted)
+    return Episodes(**{name: jnp.asarray(array, kinds.get(name, np.int32)) for name, array in arrays.items()})
 
 
 def _check_fits(path: Path, arrays: dict[str, np.ndarray], game: Game) -> None:
@@ -193,6 +192,8 @@ def _check_fits(path: Path, arrays: dict[str, np.ndarray], game: Game) -> None:
     for name, fits in wanted.items():
         if arrays[name].shape != fits:
             raise ValueError(f"{name!r} in {path} has shape {arrays[name].shape}; {spec.name} needs {fits}")
+    if not np.issubdtype(arrays["actions"].dtype, np.integer):
+        raise ValueError(f"the actions in {path} are {arrays['actions'].dtype}; give whole numbers")
     played = arrays["actions"][arrays["in_game"].astype(bool)]
     if played.size == 0 or played.min() < 0 or played.max() >= spec.num_actions:
         raise ValueError(f"the actions in {path} are not all from 0 to {spec.num_actions - 1}, or there are none")

@@ -5,8 +5,8 @@ posterior learns to foresee the state that a player comes to in `lookahead` step
 """
 
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Annotated, Literal
+from functools import lru_cache, partial
+from typing import Annotated, Any, Literal
 
 import equinox as eqx
 import jax
@@ -93,7 +93,7 @@ class Material(eqx.Module):
 
 def material(config: PretrainConfig, game: Game, episodes: Episodes) -> Material:
     """Prepare a data set once."""
-    prepare = jax.jit(partial(_prepare, config, game))
+    prepare = _compiled_prepare(config, game)
     size = EPISODES_AT_ONCE
     padded = jax.tree.map(lambda leaf: _pad(np.asarray(leaf), size), episodes)
     parts = [
@@ -101,6 +101,16 @@ def material(config: PretrainConfig, game: Game, episodes: Episodes) -> Material
         for first in range(0, len(padded.boards), size)
     ]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(episodes.boards)], *parts)
+
+
+@lru_cache(maxsize=8)
+def _compiled_prepare(config: PretrainConfig, game: Game) -> Any:
+    return jax.jit(partial(_prepare, config, game))
+
+
+@lru_cache(maxsize=8)
+def _compiled_predict(config: PretrainConfig) -> Any:
+    return jax.jit(jax.vmap(partial(_predict_row, config), in_axes=(None, 0)))
 
 
 def _pad(leaf: np.ndarray, size: int) -> np.ndarray:
@@ -200,17 +210,17 @@ def inferred_goals(config: GoalsConfig, mind: Mind, data: Material) -> Float32[A
 class Predicted(eqx.Module):
     """What the models say of every step of a data set, [episodes, steps, agents, ...]."""
 
-    by_goal: Float32[Array, "episodes steps agents goals actions"]
+    by_goal: Float32[Array, "*episodes steps agents goals actions"]
     """Given each hindsight goal; no goals where there are none."""
-    beliefs: Float32[Array, "episodes steps agents goals"]
+    beliefs: Float32[Array, "*episodes steps agents goals"]
     """Of the filter, before the step's own action."""
-    expected: Float32[Array, "episodes steps agents actions"]
+    expected: Float32[Array, "*episodes steps agents actions"]
     """As far as the goal can be inferred."""
 
 
 def predict(config: PretrainConfig, mind: Mind, data: Material) -> Predicted:
     """Read a data set step by step, as a co-player at the table would."""
-    run = jax.jit(jax.vmap(partial(_predict_row, config, mind)))
+    run = partial(_compiled_predict(config), mind)
     size = EPISODES_AT_ONCE
     padded = jax.tree.map(lambda leaf: _pad(np.asarray(leaf), size), data)
     parts = [

@@ -34,7 +34,8 @@ def read_for_others(
 
 def _orders(spec: GameSpec) -> list[np.ndarray]:
     """For each co-player, which of the seat's own features its features are."""
-    planes = np.arange(spec.height * spec.width * len(spec.planes)).reshape(-1, len(spec.planes))
+    cells = spec.height * spec.width
+    planes = np.arange(cells * len(spec.planes)).reshape(cells, len(spec.planes))
     actions = np.arange(spec.num_agents * spec.num_actions).reshape(spec.num_agents, spec.num_actions)
     orders = []
     for offset in range(1, spec.num_agents):

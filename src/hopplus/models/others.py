@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
 from hopplus.games.board import MOVE_NAMES
 from hopplus.games.game import GameSpec, Observation
-from hopplus.games.paths import paths_around_walls, straight_paths
+from hopplus.games.paths import FAR, paths_around_walls, straight_paths
 from hopplus.models.inputs import features, num_features
 from hopplus.models.networks import Dense, Heads, init_dense, init_heads
 
@@ -94,17 +94,18 @@ def look(spec: GameSpec, observation: Observation, legal: Bool[Array, " actions"
     if not walks(spec):
         none = jnp.zeros((spec.height, spec.width), jnp.uint8)
         return Look(observation, legal, none, none)
-    own = observation.planes[..., 0] > 0
+    own, free = observation.planes[..., 0] > 0, observation.planes[..., spec.plane_index("obstacles")] == 0
     if spec.straight_paths:
         distance, moves = straight_paths(own)
+        distance = jnp.where(free, distance, FAR)
     else:
-        distance, moves = paths_around_walls(observation.planes[..., spec.plane_index("obstacles")] == 0, own)
+        distance, moves = paths_around_walls(free, own)
     return Look(observation, legal, jnp.minimum(distance, 255).astype(jnp.uint8), moves)
 
 
 def walks(spec: GameSpec) -> bool:
-    """Whether players have places and the four moves."""
-    return spec.num_walkers > 0 and spec.action_names[: len(MOVE_NAMES)] == MOVE_NAMES
+    """Whether players have places among walls, and the four moves."""
+    return spec.num_walkers > 0 and spec.has_plane("obstacles") and spec.action_names[: len(MOVE_NAMES)] == MOVE_NAMES
 
 
 def apply(params: Others, seen: Look, goal: Float32[Array, " goal"]) -> Float32[Array, " actions"]:

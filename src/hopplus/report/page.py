@@ -164,11 +164,14 @@ def _seat_pictures(run: Run) -> list[Picture]:
 
 
 def _groups(run: Run) -> dict[str, Group]:
-    """All tags that have no place of their own, by the part before the first slash; seats share one picture."""
+    """All tags that have no place of their own, by the part before the first slash; seats share one picture.
+
+    Pairs of seats are too many to be drawn: the section on the others has a table of them.
+    """
     families = dict.fromkeys(match[1] if (match := summary.SEAT.fullmatch(tag)) else tag for tag in run.metrics)
     groups: dict[str, Group] = {}
     for family in families:
-        if family in (summary.RETURN_FAMILY, summary.RETURN_TAG):
+        if family in (summary.RETURN_FAMILY, summary.RETURN_TAG) or summary.PAIR.fullmatch(family):
             continue
         key = family.split("/", 1)[0]
         group = groups.setdefault(key, Group(key, GROUP_TITLES.get(key, key), []))

@@ -21,6 +21,8 @@ LEAST_SEATS = LEAST_SEEDS = 3
 MANY_UPDATES = 100
 """From here on curves are smoothed for display."""
 SEAT = re.compile(r"(.+)/player_(\d+)")
+PAIR = re.compile(r"(.+)/player_(\d+)_of_(\d+)")
+"""A metric of a seat and the co-player that it is about."""
 
 
 def display_window(num_updates: int) -> int:

@@ -27,6 +27,7 @@ from hopplus.games.presets import make
 from hopplus.learning.learner import LearnerConfig
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CONFIG, read_config, write_json
+from hopplus.runs.pretraining import load_pretrained
 from hopplus.runs.run import Run
 from hopplus.runs.training import Watcher, train
 
@@ -88,8 +89,11 @@ class Yardsticks:
 def what_it_saw(config: RunConfig) -> str:
     """Whose play a run's agent and its models have learned from; "never met" is true of `own self-play` alone.
 
-    Agents with models that were pretrained on others' play belong into a column of their own: say so here, first.
+    Agents with models that were pretrained on others' play belong into a column of their own.
     """
+    if config.pretrained is not None:
+        found, _ = load_pretrained(Path(config.pretrained))
+        return f"pretrained on {', '.join(found.data.types)}"
     if config.co_players is not None:
         return f"trained with {config.co_players}"
     return "own self-play"

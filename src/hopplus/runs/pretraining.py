@@ -41,7 +41,7 @@ def pretrain(
         state = init(config, key=jax.random.key(config.data.seed))
         done = checkpoints.latest or 0
         lines = _lines(out)[:done]
-        state = checkpoints.restore(done, state) if done else state
+        state = checkpoints.restore(done, _shapes(config)) if done else state
         if done == config.epochs:
             return state.mind
         train, test = (material(config, game, part) for part in _split(config, data or make_episodes(config.data)))
@@ -60,8 +60,19 @@ def pretrain(
     return state.mind
 
 
+def _shapes(config: PretrainConfig) -> Any:
+    """What a checkpoint holds."""
+    return jax.eval_shape(lambda: init(config, key=jax.random.key(0)))
+
+
 def _split(config: PretrainConfig, data: Episodes) -> tuple[Episodes, Episodes]:
-    return data.part(0, 1 - config.held_out), data.part(1 - config.held_out, 1)
+    parts = data.part(0, 1 - config.held_out), data.part(1 - config.held_out, 1)
+    if not all(len(part.boards) for part in parts):
+        raise ValueError(
+            f"{len(data.boards)} episodes are too few to hold out a share of {config.held_out}; "
+            "give more --data.samples or --episodes, or another --held-out"
+        )
+    return parts
 
 
 def judge(config: PretrainConfig, mind: Mind, held_out: Material) -> dict[str, float]:
@@ -89,6 +100,8 @@ def _open(out: Path, config: PretrainConfig, episodes: Path | None) -> None:
     if (out / CONFIG).exists():
         found = _read_json(out / CONFIG)
         same = {**found.get("settings", {}), "epochs": config.epochs} == wanted["settings"]
+        if found.get("settings", {}).get("epochs", 0) > config.epochs:
+            raise ValueError(f"{out} holds a pretraining of more epochs; give --epochs {found['settings']['epochs']}")
         if not same or found["about"]["episodes"] != wanted["about"]["episodes"]:
             raise ValueError(f"{out} holds a pretraining with other settings; give the same, or another folder")
     elif out.exists() and (out.is_file() or any(out.iterdir())):
@@ -120,7 +133,7 @@ def load_pretrained(folder: Path) -> tuple[PretrainConfig, Mind]:
     try:
         if checkpoints.latest is None:
             raise ValueError(f"{folder} has no epoch yet; run its `hopplus pretrain` first")
-        state: PretrainState = checkpoints.restore(checkpoints.latest, init(config, key=jax.random.key(0)))
+        state: PretrainState = checkpoints.restore(checkpoints.latest, _shapes(config))
     finally:
         checkpoints.close()
     return config, state.mind

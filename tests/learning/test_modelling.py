@@ -1,0 +1,257 @@
+"""Models of co-players learn from real data only, and at every seat alike."""
+
+from dataclasses import replace
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.games.coplayers import read_policies
+from hopplus.learning import minds, modelling
+from hopplus.learning.learner import Learner, learn
+from hopplus.learning.modelling import Lesson
+from hopplus.learning.streams import at
+from hopplus.learning.study import look_at_all, prepare
+from learning.played import (
+    CONFIGS,
+    GAME,
+    MINDS,
+    NOBODY,
+    TASK,
+    first_state,
+    keeping_one,
+    of_learner,
+    program,
+    two_updates,
+)
+from models.boards import boards, drawn_like
+
+SEAT = 1
+
+
+def test_only_wanted_steps_are_picked_and_none_twice_too_early():
+    """Trap 3: of one co-player there is no data at all, and what is picked of it weighs nothing."""
+    wanted = np.random.default_rng(0).random((4, 6, 3)) < 0.4
+    wanted[..., 1] = False
+
+    @jax.jit
+    def pick(key):
+        samples = modelling._shuffled(jnp.asarray(wanted), key)
+        return [modelling._pick(samples, 6, index, 4) for index in range(8)]
+
+    rows, steps, weights = (np.concatenate(parts, axis=-1) for parts in zip(*pick(jax.random.key(0)), strict=True))
+    np.testing.assert_array_equal(weights[1], 0.0)
+    for other in (0, 2):
+        np.testing.assert_array_equal(weights[other], 1.0)
+        assert wanted[rows[other], steps[other], other].all()
+        count = int(wanted[..., other].sum())
+        places = rows[other] * 6 + steps[other]
+        assert len(np.unique(places[:count])) == count and len(places) > count
+    assert not np.array_equal(rows[0], np.sort(rows[0]))
+
+
+def lesson_of(name, params, mind, seen):
+    """A mind that believes in hindsight goals is taught with the same record: it has as many of them."""
+    config = CONFIGS[name]
+    if not config.mind.goals.is_latent:
+        return Lesson(seen, look_at_all(GAME, seen), None, None)
+    goals_seen = jax.tree.map(lambda leaf: leaf[: config.modelling.goal_tables], seen)
+    prepared = prepare(config.modelling, config.mind, GAME, params, mind, goals_seen)
+    return Lesson(seen, look_at_all(GAME, seen), goals_seen, prepared)
+
+
+@cache
+def updates(name):
+    """The compiled update of one learner."""
+    config = CONFIGS[name]
+
+    def update(mind, state, lesson, number):
+        learner = (mind, state, lesson, jax.random.fold_in(jax.random.key(5), number))
+        return modelling.update(config.modelling, config.mind, True, learner)
+
+    return jax.jit(update)
+
+
+def hindsight_mind(scale=0.3):
+    shapes = jax.eval_shape(lambda: minds.init(MINDS["hop"], GAME.spec, key=jax.random.key(0)))
+    return drawn_like(shapes, scale=scale)
+
+
+def start_optimizer(name, mind):
+    zeros = jax.eval_shape(partial(modelling.optimizer_state, CONFIGS[name].modelling), mind)
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), zeros)
+
+
+@pytest.fixture(scope="module")
+def own():
+    """One learner's policy, models and record."""
+    played = two_updates()[1]
+    return tuple(of_learner(each, SEAT) for each in (played.before.params, played.before.minds, played.study))
+
+
+@pytest.fixture(scope="module", params=["omg", "hop"])
+def taught(request, own):
+    """One learner's mind and lesson, and the compiled update."""
+    params, mind, seen = own
+    lesson = jax.jit(partial(lesson_of, request.param))(params, mind, seen)
+    mind = mind if request.param == "omg" else hindsight_mind()
+    return partial(updates(request.param), number=0), mind, start_optimizer(request.param, mind), lesson
+
+
+def altered(seen, places):
+    """Other actions, labels and goals at these places."""
+    swap = lambda leaf, new: jnp.where(places.reshape(places.shape + (1,) * (leaf.ndim - 3)), new, leaf)  # noqa: E731
+    return replace(
+        seen,
+        actions=swap(seen.actions, (seen.actions + 1) % GAME.spec.num_actions),
+        labels=swap(seen.labels, (seen.labels + 1) % 2),
+        goals=swap(seen.goals, seen.goals + 1),
+    )
+
+
+def test_what_happened_after_somebody_left_teaches_nothing(taught):
+    """Trap 3: neither after the co-player has left nor after the seat itself has."""
+    update, mind, state, lesson = taught
+    usual, _, metrics = update(mind, state, lesson=lesson)
+
+    def learned_from(where):
+        changed = replace(lesson, study=altered(lesson.study, where(lesson.study.valid)))
+        if lesson.goal_study is not None:
+            changed = replace(changed, goal_study=altered(lesson.goal_study, where(lesson.goal_study.valid)))
+        return update(mind, state, lesson=changed)
+
+    gone, _, gone_metrics = learned_from(jnp.invert)
+    there, _, _ = learned_from(lambda valid: valid)
+    assert not np.asarray(lesson.study.valid).all(), "nobody left"
+    for one, other in zip(jax.tree.leaves((usual, metrics)), jax.tree.leaves((gone, gone_metrics)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert any(np.any(one != other) for one, other in zip(*map(jax.tree.leaves, (usual, there)), strict=True))
+
+
+def test_a_prior_that_is_kept_stays_as_it_is(own):
+    """One step of Adam on the losses of goals: the posterior moves, the prior does not, to the bit."""
+    config = CONFIGS["omg"]
+
+    @jax.jit
+    def step(params, mind, seen, state):
+        lesson = lesson_of("omg", params, mind, seen)
+        loss = partial(modelling.goals_loss, config.modelling, config.mind, False)
+        apply = lambda mind: loss(mind, lesson.goal_study, lesson.prepared, key=jax.random.key(0))[0]  # noqa: E731
+        steps, _ = modelling.optimizer(config.modelling).update(jax.grad(apply)(mind), state)
+        return jax.tree.map(jnp.add, mind, steps)
+
+    params, mind, seen = own
+    after = step(params, mind, seen, start_optimizer("omg", mind))
+    for one, other in zip(jax.tree.leaves(mind.prior), jax.tree.leaves(after.prior), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.any(mind.posterior.view.weight != after.posterior.view.weight)
+
+
+def changed_by_learner(before, after):
+    """For each learner, whether any of its numbers changed."""
+    pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
+    return np.any([np.any(np.asarray(one != other).reshape(len(one), -1), axis=-1) for one, other in pairs], axis=0)
+
+
+def assert_every_seat_learns(before, after, metrics, modules):
+    """Trap 4: each seat's models have changed, by as many updates on as many samples of as much data."""
+    parts = {"others": ("others",), "goals": ("posterior", "prior")}
+    for module in modules:
+        for name in ("count/updates", "count/samples", "buffer/size"):
+            by_seat = np.asarray(metrics[f"{name}/{module}"])
+            assert by_seat.shape == (4,) and by_seat[0] > 0 and np.all(by_seat == by_seat[0]), f"{name}/{module}"
+        for part in parts[module]:
+            changed = changed_by_learner(getattr(before.minds, part), getattr(after.minds, part))
+            assert changed.all(), f"{part} of seats {np.flatnonzero(~changed)} did not learn"
+
+
+def assert_counts(config, metrics):
+    settings = config.modelling
+    assert metrics["count/updates/others"][0] == settings.minibatches
+    assert metrics["count/samples/others"][0] == settings.minibatches * settings.minibatch_size * 3
+    assert metrics["buffer/size/others"][0] == settings.tables * config.rollout_steps * 3
+    assert metrics["moa/ce_loss"].shape == (4, 3) and np.isfinite(metrics["moa/ce_loss"]).all()
+
+
+def left_out(state, seat):
+    return jax.random.key_data(at(state.learner_keys[seat], "models", jnp.int32(0)))
+
+
+def test_every_seat_learns_as_much():
+    played = two_updates()[0]
+    assert_every_seat_learns(played.before, played.after, played.metrics, ("others", "goals"))
+    assert_counts(CONFIGS["omg"], played.metrics)
+
+
+def test_a_seat_whose_models_do_not_learn_is_noticed():
+    """Its policy learns all the same: no gradient of that reaches a model, which is left to the bit."""
+    before = first_state()
+    broken = program()(before, left_out(before, 2))
+    with pytest.raises(AssertionError, match=r"others of seats \[2\] did not learn"):
+        assert_every_seat_learns(before, broken.after, broken.metrics, ("others", "goals"))
+    np.testing.assert_array_equal(changed_by_learner(before.minds, broken.after.minds), [True, True, False, True])
+    assert changed_by_learner(before.params, broken.after.params).all()
+
+
+def test_every_seat_with_hindsight_goals_learns_as_much():
+    """The part of a training step that learns, for all learners, whole and with one left out."""
+    config, played = CONFIGS["hop"], two_updates()[0]
+    one = hindsight_mind()
+    copies = lambda tree: jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), tree)  # noqa: E731
+    before = replace(played.before, minds=copies(one), mind_optimizer=copies(start_optimizer("hop", one)))
+    batch = jax.tree.map(lambda leaf: leaf.reshape(4, 1, -1, *leaf.shape[3:]), played.batch)
+
+    @jax.jit
+    def learn_all(state, batch, seen, left_out):
+        learners = Learner(state.params, state.optimizer, state.minds, state.mind_optimizer, state.learner_keys)
+        with keeping_one(left_out):
+            learn_one = partial(learn, config, TASK, jnp.float32(1), jnp.int32(0))
+            after, metrics = jax.lax.map(learn_one, (learners, batch, seen, None))
+        return replace(state, params=after.params, minds=after.mind), metrics
+
+    after, metrics = learn_all(before, batch, played.study, NOBODY)
+    assert_every_seat_learns(before, after, metrics, ("others",))
+    assert_counts(config, metrics)
+    after, metrics = learn_all(before, batch, played.study, left_out(before, 0))
+    with pytest.raises(AssertionError, match=r"others of seats \[0\] did not learn"):
+        assert_every_seat_learns(before, after, metrics, ("others",))
+
+
+def test_a_hunter_is_predicted_better_and_better(own):
+    """Thirty updates on what hare hunters do on some boards; scored on others."""
+    (hunter,) = read_policies("nearest_hare", GAME.spec)
+    rows, steps, num_others = own[2].valid.shape
+    hare = jnp.broadcast_to(jnp.array([0.0, 1.0, 0.0]), (rows, steps, num_others, 3))
+    generator = np.random.default_rng(0)
+
+    @jax.jit
+    def look(seen):
+        found = look_at_all(GAME, seen)
+        act = jax.vmap(jax.vmap(jax.vmap(lambda view, legal: hunter(view, legal, ())[0])))
+        return found, act(found.observation, found.legal)
+
+    def lesson(seed):
+        views = boards(GAME.spec, np.zeros((4, 4), bool), rows * steps, seed=seed)
+        seen = replace(
+            own[2],
+            observation=jax.tree.map(lambda leaf: leaf.reshape(rows, steps, *leaf.shape[1:]), views),
+            goals=hare,
+            valid=jnp.ones((rows, steps, num_others), bool),
+            labels=jnp.ones((rows, steps, num_others), jnp.int32),
+        )
+        found, likely = look(seen)
+        sums = np.cumsum(likely, axis=-1)
+        drawn = np.argmax(sums > generator.random((*sums.shape[:-1], 1)) * sums[..., -1:], axis=-1)
+        return Lesson(replace(seen, actions=jnp.asarray(drawn, jnp.int32)), found, None, None)
+
+    score = jax.jit(lambda mind, lesson: modelling.score(MINDS["hop"], mind, lesson.study, lesson.seen))
+    mind, taught, other = hindsight_mind(), lesson(0), lesson(1)
+    state = start_optimizer("hop", mind)
+    before = score(mind, other)
+    for number in range(30):
+        mind, state, _ = updates("hop")(mind, state, taught, number)
+    after = score(mind, other)
+    assert np.mean(after["moa/ce_loss"]) < 0.8 * np.mean(before["moa/ce_loss"])
+    assert np.mean(after["moa/top1"]) > np.mean(before["moa/top1"])
