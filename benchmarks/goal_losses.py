@@ -32,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one kind of goal, few samples and epochs")
     quick = parser.parse_args().quick
-    data = Recipe(game="stag-hunt-4x4", samples=5_000 if quick else 50_000)
+    data = Recipe(game="stag-hunt-4x4", samples=5_000 if quick else 30_000)
     epochs, game = 2 if quick else 10, make(data.game)
     episodes = make_episodes(data)
     chosen = [(name, loss) for name in list(KINDS)[: 1 if quick else None] for loss in LOSSES]

@@ -22,11 +22,11 @@ from hopplus.learning.pretraining import filter_beliefs
 class Best(eqx.Module):
     """The best predictions for every step of some episodes."""
 
-    by_script: Float32[Array, "episodes steps agents scripts actions"]
-    beliefs: Float32[Array, "episodes steps agents scripts"]
+    by_script: Float32[Array, "*episodes steps agents scripts actions"]
+    beliefs: Float32[Array, "*episodes steps agents scripts"]
     """Before the step's own action."""
-    known: Float32[Array, "episodes steps agents actions"]
-    inferred: Float32[Array, "episodes steps agents actions"]
+    known: Float32[Array, "*episodes steps agents actions"]
+    inferred: Float32[Array, "*episodes steps agents actions"]
 
 
 def best_predictions(
