@@ -229,6 +229,21 @@ def others(language: str) -> str:
     return f"{title}\n\n{_table(heads, rows)}\n\n{belief}\n\n{_sources('others')}"
 
 
+def goal_losses(language: str) -> str:
+    """Every term of the three losses of the prior, after the last epoch."""
+    del language
+    result = _read("goal_losses")
+    terms = ("goal/reconstruction", "goal/action", "goal/prior_kl", "goal/mismatch", "held_out/top1")
+    heads = ("goals", "loss", "reconstruction, per cell", "action", "KL", "posterior's mismatch", "held-out top-1")
+    rows = [
+        (name, loss, *(f"{curve[-1][term]:.3f}" for term in terms))
+        for name, curves in result["curves"].items()
+        for loss, curve in curves.items()
+    ]
+    title = f"{result['samples']:,} samples of stag-hunt-4x4, {result['epochs']} epochs; every term in nats, also those that a loss leaves out."
+    return f"{title}\n\n{_table(heads, rows)}\n\n{_sources('goal_losses')}"
+
+
 OMG_RUNS = ("omg_4x4",)
 
 
@@ -286,6 +301,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "training": training,
     "others": others,
     "omg": omg,
+    "goal_losses": goal_losses,
 }
 """By the name of its place in a page: how its table is made, in a language."""
 
