@@ -54,7 +54,7 @@ def pretrain(data: Recipe, game: Any, episodes: Any, name: str, loss: Any, epoch
     kind, size = KINDS[name]
     goals: Any = GoalsConfig(kind=kind, size=size)  # pyright: ignore[reportArgumentType]
     settings = PretrainConfig(data=data, mind=MindConfig(goals, OthersConfig(models="shared")), epochs=epochs)
-    config = replace(settings, modelling=ModellingConfig(learning_rate=2e-3, prior_loss=loss))
+    config = replace(settings, modelling=ModellingConfig(prior_loss=loss))
     train, held_out = (material(config, game, episodes.part(*share)) for share in ((0, 0.9), (0.9, 1)))
     trainer, state = Trainer(config, train), init(config, key=jax.random.key(0))
     history = []

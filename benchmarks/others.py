@@ -108,20 +108,24 @@ def starting_beliefs(config: PretrainConfig, mind: Any, repeats: int, tables: in
     cast_key, *keys = jax.random.split(jax.random.key(99), repeats + 1)
     agents = game.spec.num_agents
     kinds = jax.random.randint(cast_key, (tables, agents), 0, len(scripts), jnp.int32)
-    counts = jnp.ones((tables, agents, len(scripts)))
+    counts = jnp.broadcast_to(beliefs.first_counts(len(scripts)), (tables, agents, len(scripts)))
+    start_of, count = (jax.vmap(jax.vmap(fn)) for fn in (beliefs.starting_belief, beliefs.count))
     play = jax.jit(jax.vmap(lambda kinds, key: play_cast(game, scripts, kinds, key=key)))
     run = jax.jit(jax.vmap(filter_after))
     history = []
     for key in keys:
-        start = counts / jnp.sum(counts, axis=-1, keepdims=True)
-        history.append(float(jnp.mean(jnp.take_along_axis(start, kinds[..., None], axis=-1))))
+        start = start_of(counts)
+        history.append(belief_in_truth(start, kinds))
         episodes = jax.device_get(play(kinds, jax.random.split(key, tables)))
         data = material(config, game, episodes)
         by_type = jnp.asarray(predict(config, mind, data).by_goal[..., :2, :])
         last = run(start, by_type, data.seen.legal, episodes.actions, episodes.in_game)
-        counts = beliefs.MEMORY * counts + last
-    start = counts / jnp.sum(counts, axis=-1, keepdims=True)
-    return [*history, float(jnp.mean(jnp.take_along_axis(start, kinds[..., None], axis=-1)))]
+        counts = count(counts, last)
+    return [*history, belief_in_truth(start_of(counts), kinds)]
+
+
+def belief_in_truth(belief, kinds) -> float:
+    return float(jnp.mean(jnp.take_along_axis(belief, kinds[..., None], axis=-1)))
 
 
 def filter_after(start, by_type, legal, actions, in_game):

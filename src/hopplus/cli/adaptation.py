@@ -10,7 +10,6 @@ import numpy as np
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from hopplus import __version__
@@ -30,7 +29,7 @@ from hopplus.runs.oracles import (
     train_responders,
     what_it_saw,
 )
-from hopplus.runs.progress import ProgressDisplay
+from hopplus.runs.progress import ProgressDisplay, counting_bar
 from hopplus.runs.run import Run, load
 
 SCRIPTED = {"nearest_stag": "NS", "nearest_hare": "NH", "by_belief": "belief", "random": "random"}
@@ -127,13 +126,13 @@ def _measure(settings: OracleSettings) -> list[Yardsticks]:
     with ProgressDisplay(console) as display:
         announce = lambda name: console.print(f"responder for {name}", soft_wrap=True)  # noqa: E731
         responders = train_responders(settings, watcher=display, on_lineup=announce)
-    with _bar(console) as progress:
+    with counting_bar() as progress:
         task = progress.add_task("yardsticks", total=num_episodes(settings))
         return measure_yardsticks(settings, responders, on_batch=lambda count: progress.advance(task, count))
 
 
 def _play(run: Run, episodes: int, seed: int) -> np.ndarray:
-    with _bar(Console(stderr=True)) as progress:
+    with counting_bar() as progress:
         task = progress.add_task("agent", total=share_of_episodes(episodes, run.num_learning))
         return agent_returns(
             run.game,
@@ -143,11 +142,6 @@ def _play(run: Run, episodes: int, seed: int) -> np.ndarray:
             key=jax.random.key(seed),
             on_batch=lambda count: progress.advance(task, count),
         )
-
-
-def _bar(console: Console) -> Progress:
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    return Progress(*columns, console=console, transient=True)
 
 
 def _intervals(by_manner: np.ndarray) -> dict[str, Any]:

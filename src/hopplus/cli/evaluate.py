@@ -11,7 +11,7 @@ import jax
 import tyro
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from hopplus import __version__
@@ -25,6 +25,7 @@ from hopplus.runs.command import train_command
 from hopplus.runs.config import check_seed
 from hopplus.runs.folder import ADAPTATION, EVALUATION, OTHERS, write_json
 from hopplus.runs.lineups import seat_players
+from hopplus.runs.progress import counting_bar
 from hopplus.runs.run import Run, load
 
 RunPath = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
@@ -77,40 +78,39 @@ def evaluate(
             raise ValueError(f"--adaptation says itself who sits where; leave {flag} out, or --adaptation")
         found = judge_adaptation(run, episodes, seed, oracles, oracle_steps)
         return _tell(run, ADAPTATION, found, json_line, print_adaptation)
-    loaded = load(run)
-    seated = {manner: seat_players(loaded, co_players, greedy=manner == "greedy", rotate=rotate) for manner in MANNERS}
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    kept = EVALUATION if co_players is None and not rotate else None
+    return _tell(run, kept, _judge_play(run, episodes, co_players, rotate, seed), json_line, _print_tables)
+
+
+def _judge_play(folder: Path, episodes: int, co_players: str | None, rotate: int, seed: int) -> dict[str, Any]:
+    """What `evaluation.json` holds."""
+    run = load(folder)
+    seated = {manner: seat_players(run, co_players, greedy=manner == "greedy", rotate=rotate) for manner in MANNERS}
+    with counting_bar() as progress:
         played = {
-            manner: _play(loaded, lineup, episodes, seed, progress.add_task(manner, total=episodes), progress)
+            manner: _play(run, lineup, episodes, seed, progress.add_task(manner, total=episodes), progress)
             for manner, (lineup, _) in seated.items()
         }
     _, names = seated["sampled"]
     options = [f"--episodes {episodes}"] + ([f"--co-players {co_players}"] if co_players else [])
     options += [f"--rotate {rotate}"] if rotate else []
-    result = {
-        "command": " ".join(["hopplus evaluate", str(run), *options, f"--seed {seed}", "--json"]),
+    return {
+        "command": " ".join(["hopplus evaluate", str(folder), *options, f"--seed {seed}", "--json"]),
         "version": __version__,
-        "trained_by": train_command(loaded.config, run),
-        "game": loaded.config.game,
-        "game_version": loaded.game.spec.version,
-        "env_steps": loaded.num_updates * loaded.config.learner.steps_per_update,
-        "seeds": loaded.config.seeds,
+        "trained_by": train_command(run.config, folder),
+        "game": run.config.game,
+        "game_version": run.game.spec.version,
+        "env_steps": run.num_updates * run.config.learner.steps_per_update,
+        "seeds": run.config.seeds,
         "episodes": episodes,
-        **figures(loaded.game.spec, played, names),
+        **figures(run.game.spec, played, names),
     }
-    if co_players is None and not rotate:
-        write_json(run / EVALUATION, _without_nan(result))
-    if json_line:
-        print(json.dumps(_without_nan(result)))
-    else:
-        _print_tables(str(run), result, Console())
-    return 0
 
 
-def _tell(run: Path, name: str, found: dict[str, Any], json_line: bool, show: Callable[..., None]) -> int:
-    """Keep what was found in the run folder, and print it."""
-    write_json(run / name, _without_nan(found))
+def _tell(run: Path, kept: str | None, found: dict[str, Any], json_line: bool, show: Callable[..., None]) -> int:
+    """Keep what was found in a file of the run folder, where it has one, and print it."""
+    if kept:
+        write_json(run / kept, _without_nan(found))
     if json_line:
         print(json.dumps(_without_nan(found)))
     else:

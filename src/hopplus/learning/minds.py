@@ -167,8 +167,7 @@ def predict_by_goal(mind: Mind, seen: Look, num_goals: int) -> Float32[Array, "o
         predict(mind, seen, jnp.broadcast_to(jax.nn.one_hot(goal, num_goals), (num_others, num_goals)))
         for goal in range(num_goals - 1)
     ]
-    uniform = seen.legal / jnp.maximum(jnp.sum(seen.legal, axis=-1, keepdims=True, dtype=jnp.int32), 1)
-    return jnp.stack([*each, uniform], axis=1)
+    return jnp.stack([*each, jax.vmap(beliefs.uniform)(seen.legal)], axis=1)
 
 
 def expected(

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from hopplus.learning.ppo import check_number
+
 PriorLoss = Literal["reconstruction", "action", "both"]
 
 
@@ -41,13 +43,8 @@ class ModellingConfig:
         """Raise where a setting makes no sense."""
         whole = ("tables", "minibatches", "minibatch_size", "goal_tables", "minibatch_tables", "goal_minibatch_size")
         for name in (*whole, "lookahead"):
-            _check(name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
-        _check("epsilon", self.epsilon, 0 <= self.epsilon <= 1, "between 0 and 1")
-        _check("learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")
+            check_number("modelling", name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
+        check_number("modelling", "epsilon", self.epsilon, 0 <= self.epsilon <= 1, "between 0 and 1")
+        check_number("modelling", "learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")
         for name in ("posterior_kl", "prior_kl"):
-            _check(name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")
-
-
-def _check(name: str, value: float | int, fine: bool, wanted: str) -> None:
-    if not fine:
-        raise ValueError(f"--modelling.{name.replace('_', '-')} is {value}; give a number {wanted}")
+            check_number("modelling", name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")

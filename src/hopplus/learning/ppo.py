@@ -52,18 +52,19 @@ class PPOConfig:
     def check(self) -> None:
         """Raise where a setting makes no sense."""
         for name in ("discount", "gae_lambda"):
-            _check(name, getattr(self, name), 0 <= getattr(self, name) <= 1, "between 0 and 1")
+            check_number("ppo", name, getattr(self, name), 0 <= getattr(self, name) <= 1, "between 0 and 1")
         for name in ("clip", "learning_rate", "max_gradient_norm"):
-            _check(name, getattr(self, name), getattr(self, name) > 0, "above 0")
+            check_number("ppo", name, getattr(self, name), getattr(self, name) > 0, "above 0")
         for name in ("value_clip", "value_coefficient", "entropy_coefficient", "final_entropy_coefficient"):
-            _check(name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")
+            check_number("ppo", name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")
         for name in ("epochs", "minibatch_size"):
-            _check(name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
+            check_number("ppo", name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
 
 
-def _check(name: str, value: float | int, fine: bool, wanted: str) -> None:
+def check_number(group: str, name: str, value: float | int, fine: bool, wanted: str) -> None:
+    """Raise unless a setting of that group of flags is fine."""
     if not fine:
-        raise ValueError(f"--ppo.{name.replace('_', '-')} is {value}; give a number {wanted}")
+        raise ValueError(f"--{group}.{name.replace('_', '-')} is {value}; give a number {wanted}")
 
 
 class Batch(eqx.Module):

@@ -4,6 +4,7 @@ The same losses as on line. There is no seat that learns here, so there is no cr
 posterior learns to foresee the state that a player comes to in `lookahead` steps, or last before it leaves.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal
@@ -15,7 +16,7 @@ import numpy as np
 import tyro
 from jaxtyping import Array, Bool, Float32, Key, PyTree
 
-from hopplus.games.game import Game
+from hopplus.games.game import NO_ACTION, Game
 from hopplus.games.presets import make
 from hopplus.games.rollout import paid_deeds
 from hopplus.learning import minds, modelling
@@ -31,7 +32,6 @@ from hopplus.planning import beliefs
 
 EPISODES_AT_ONCE = 128
 SAMPLES_PER_STEP = 256
-Metrics = dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class PretrainConfig:
         default_factory=lambda: MindConfig(GoalsConfig(kind="continuous"), OthersConfig(models="shared"))
     )
     """The models. A seat of a run gets a copy of them for each co-player."""
-    modelling: ModellingConfig = field(default_factory=lambda: ModellingConfig(learning_rate=2e-3))
+    modelling: ModellingConfig = field(default_factory=ModellingConfig)
     """How they learn; its tables and minibatches are those of a run."""
     labels: Literal["hindsight", "types"] = "hindsight"
     """What a goal of kind `hindsight` means: what a player catches in the end, or the script that it is."""
@@ -93,14 +93,7 @@ class Material(eqx.Module):
 
 def material(config: PretrainConfig, game: Game, episodes: Episodes) -> Material:
     """Prepare a data set once."""
-    prepare = _compiled_prepare(config, game)
-    size = EPISODES_AT_ONCE
-    padded = jax.tree.map(lambda leaf: _pad(np.asarray(leaf), size), episodes)
-    parts = [
-        jax.device_get(prepare(jax.tree.map(lambda leaf, first=first: leaf[first : first + size], padded)))
-        for first in range(0, len(padded.boards), size)
-    ]
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(episodes.boards)], *parts)
+    return _in_chunks(_compiled_prepare(config, game), episodes, len(episodes.boards))
 
 
 @lru_cache(maxsize=8)
@@ -113,8 +106,14 @@ def _compiled_predict(config: PretrainConfig) -> Any:
     return jax.jit(jax.vmap(partial(_predict_row, config), in_axes=(None, 0)))
 
 
-def _pad(leaf: np.ndarray, size: int) -> np.ndarray:
-    return np.concatenate([leaf, np.zeros((-len(leaf) % size, *leaf.shape[1:]), leaf.dtype)])
+def _in_chunks(fn: Callable[[Any], Any], rows: Any, count: int) -> Any:
+    """fn of so many rows, always as many at once, so that it is compiled for one shape; the last are filled up."""
+    size = EPISODES_AT_ONCE
+    fill = lambda leaf: np.zeros((-count % size, *leaf.shape[1:]), leaf.dtype)  # noqa: E731
+    padded = jax.tree.map(lambda leaf: np.concatenate([leaf, fill(leaf)]), rows)
+    chunk = lambda first: jax.tree.map(lambda leaf: leaf[first : first + size], padded)  # noqa: E731
+    parts = [jax.device_get(fn(chunk(first))) for first in range(0, count, size)]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
 
 
 def _prepare(config: PretrainConfig, game: Game, episodes: Episodes) -> Material:
@@ -153,14 +152,13 @@ class Trainer:
         self.chunk = min(EPISODES_AT_ONCE, self.num_rows)
         samples = int(np.sum(data.study.valid)) * self.chunk / self.num_rows
         players = data.study.valid.shape[-1]
-        self.settings = ModellingConfig(
-            **{
-                **vars(config.modelling),
-                "minibatch_size": max(SAMPLES_PER_STEP // players, 1),
-                "minibatches": max(min(round(samples / SAMPLES_PER_STEP), self.chunk), 1),
-                "minibatch_tables": self.chunk,
-                "goal_minibatch_size": max(SAMPLES_PER_STEP // players, 1),
-            }
+        per_player = max(SAMPLES_PER_STEP // players, 1)
+        self.settings = replace(
+            config.modelling,
+            minibatch_size=per_player,
+            minibatches=max(min(round(samples / SAMPLES_PER_STEP), self.chunk), 1),
+            minibatch_tables=self.chunk,
+            goal_minibatch_size=per_player,
         )
         self.data = data
         self._step = jax.jit(self._one_chunk)
@@ -173,7 +171,7 @@ class Trainer:
         lesson = Lesson(study, chunk.seen, study if prepared else None, prepared)
         learner = (state.mind, state.optimizer, lesson, key)
         mind, optimizer, metrics = modelling.update(self.settings, self.config.mind, True, learner)
-        return PretrainState(mind, optimizer, state.key, state.num_epochs), metrics
+        return replace(state, mind=mind, optimizer=optimizer), metrics
 
     def epoch(self, state: PretrainState) -> tuple[PretrainState, dict[str, float]]:
         """One pass over all episodes in a new order."""
@@ -186,7 +184,7 @@ class Trainer:
             state, metrics = self._step(state, chunk, jax.random.fold_in(key, index + 1))
             found.append(metrics)
         means = {name: float(np.mean([each[name] for each in found])) for name in found[0]}
-        state = PretrainState(state.mind, state.optimizer, state.key, state.num_epochs + 1)
+        state = replace(state, num_epochs=state.num_epochs + 1)
         return state, {name: value for name, value in means.items() if not name.startswith(("count", "buffer"))}
 
 
@@ -220,14 +218,7 @@ class Predicted(eqx.Module):
 
 def predict(config: PretrainConfig, mind: Mind, data: Material) -> Predicted:
     """Read a data set step by step, as a co-player at the table would."""
-    run = partial(_compiled_predict(config), mind)
-    size = EPISODES_AT_ONCE
-    padded = jax.tree.map(lambda leaf: _pad(np.asarray(leaf), size), data)
-    parts = [
-        jax.device_get(run(jax.tree.map(lambda leaf, first=first: leaf[first : first + size], padded)))
-        for first in range(0, len(padded.study.valid), size)
-    ]
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(data.study.valid)], *parts)
+    return _in_chunks(partial(_compiled_predict(config), mind), data, len(data.study.valid))
 
 
 def _predict_row(config: PretrainConfig, mind: Mind, row: Material) -> Predicted:
@@ -260,6 +251,6 @@ def filter_beliefs(
         predicted, legal, action = step_data
         return step(belief, predicted, legal, action), belief
 
-    acted = jnp.where(valid, actions, -1)
+    acted = jnp.where(valid, actions, NO_ACTION)
     first = jnp.full((by_goal.shape[1], num_goals), 1 / num_goals)
     return jax.lax.scan(one_step, first, (by_goal, legal, acted))[1]

@@ -24,13 +24,17 @@ def update(
     smoothing: float = SMOOTHING,
 ) -> Float32[Array, " goals"]:
     """After the co-player took the action; as before where it took none (NO_ACTION)."""
-    uniform = legal / jnp.maximum(jnp.sum(legal, dtype=jnp.int32), 1)
-    likelihoods = (1 - smoothing) * predicted + smoothing * uniform
+    likelihoods = (1 - smoothing) * predicted + smoothing * uniform(legal)
     taken = jnp.arange(predicted.shape[-1]) == action
     likelihood = jnp.sum(jnp.where(taken, likelihoods, 0.0), axis=-1)
     weight = belief * likelihood
     total = jnp.sum(weight)
     return jnp.where(total > 0, weight / jnp.where(total > 0, total, 1.0), belief)
+
+
+def uniform(legal: Bool[Array, " actions"]) -> Float32[Array, " actions"]:
+    """What somebody does of whom nothing is known."""
+    return legal / jnp.maximum(jnp.sum(legal, dtype=jnp.int32), 1)
 
 
 def first_counts(num_goals: int) -> Float32[Array, " {num_goals}"]:

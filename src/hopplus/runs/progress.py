@@ -1,12 +1,26 @@
 """The display of a run in the terminal: how far, how good, how fast, how long still."""
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from hopplus.runs.config import RunConfig
 from hopplus.runs.metrics import Row
 
 SHOWN = {"return": "charts/episodic_return/mean", "stags": "charts/stag_rate", "removals": "charts/removals"}
+
+
+def counting_bar() -> Progress:
+    """A bar on stderr for work that is counted, such as episodes; it is gone when the work is done."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 class ProgressDisplay:
