@@ -73,8 +73,8 @@ def keeping_one(left_out: Any) -> Any:
     """An update that is broken on purpose: the models of the learner with this key do not learn."""
     update = modelling.update
 
-    def broken(config, mind_config, train_prior, one):
-        mind, optimizer, metrics = update(config, mind_config, train_prior, one)
+    def broken(config, mind_config, train_prior, remaining, one):
+        mind, optimizer, metrics = update(config, mind_config, train_prior, remaining, one)
         keeps = jnp.all(jax.random.key_data(one[3]) == left_out)
         return jax.tree.map(lambda old, new: jnp.where(keeps, old, new), one[0], mind), optimizer, metrics
 

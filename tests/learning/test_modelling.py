@@ -69,7 +69,7 @@ def updates(name):
 
     def update(mind, state, lesson, number):
         learner = (mind, state, lesson, jax.random.fold_in(jax.random.key(5), number))
-        return modelling.update(config.modelling, config.mind, True, learner)
+        return modelling.update(config.modelling, config.mind, True, jnp.float32(1), learner)
 
     return jax.jit(update)
 
@@ -79,8 +79,8 @@ def hindsight_mind(scale=0.3):
     return drawn_like(shapes, scale=scale)
 
 
-def start_optimizer(name, mind):
-    zeros = jax.eval_shape(partial(modelling.optimizer_state, CONFIGS[name].modelling), mind)
+def start_optimizer(mind):
+    zeros = jax.eval_shape(modelling.optimizer_state, mind)
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), zeros)
 
 
@@ -97,7 +97,7 @@ def taught(request, own):
     params, mind, seen = own
     lesson = jax.jit(partial(lesson_of, request.param))(params, mind, seen)
     mind = mind if request.param == "omg" else hindsight_mind()
-    return partial(updates(request.param), number=0), mind, start_optimizer(request.param, mind), lesson
+    return partial(updates(request.param), number=0), mind, start_optimizer(mind), lesson
 
 
 def altered(seen, places):
@@ -139,11 +139,11 @@ def test_a_prior_that_is_kept_stays_as_it_is(own):
         lesson = lesson_of("omg", params, mind, seen)
         loss = partial(modelling.goals_loss, config.modelling, config.mind, False)
         apply = lambda mind: loss(mind, lesson.goal_study, lesson.prepared, key=jax.random.key(0))[0]  # noqa: E731
-        steps, _ = modelling.optimizer(config.modelling).update(jax.grad(apply)(mind), state)
+        steps, _ = modelling.optimizer().update(jax.grad(apply)(mind), state)
         return jax.tree.map(jnp.add, mind, steps)
 
     params, mind, seen = own
-    after = step(params, mind, seen, start_optimizer("omg", mind))
+    after = step(params, mind, seen, start_optimizer(mind))
     for one, other in zip(jax.tree.leaves(mind.prior), jax.tree.leaves(after.prior), strict=True):
         np.testing.assert_array_equal(one, other)
     assert np.any(mind.posterior.view.weight != after.posterior.view.weight)
@@ -200,7 +200,7 @@ def test_every_seat_with_hindsight_goals_learns_as_much():
     config, played = CONFIGS["hop"], two_updates()[0]
     one = hindsight_mind()
     copies = lambda tree: jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), tree)  # noqa: E731
-    before = replace(played.before, minds=copies(one), mind_optimizer=copies(start_optimizer("hop", one)))
+    before = replace(played.before, minds=copies(one), mind_optimizer=copies(start_optimizer(one)))
     batch = jax.tree.map(lambda leaf: leaf.reshape(4, 1, -1, *leaf.shape[3:]), played.batch)
 
     @jax.jit
@@ -248,7 +248,7 @@ def test_a_hunter_is_predicted_better_and_better(own):
 
     score = jax.jit(lambda mind, lesson: modelling.score(MINDS["hop"], mind, lesson.study, lesson.seen))
     mind, taught, other = hindsight_mind(), lesson(0), lesson(1)
-    state = start_optimizer("hop", mind)
+    state = start_optimizer(mind)
     before = score(mind, other)
     for number in range(30):
         mind, state, _ = updates("hop")(mind, state, taught, number)

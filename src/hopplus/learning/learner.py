@@ -112,7 +112,6 @@ def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerSt
     size = goal_size(config.mind.goals, spec)
     init_one = lambda key: actor_critic.init(config.network, spec, size, key=stream(key, "network"))  # noqa: E731
     init_mind = lambda key: minds.init(config.mind, spec, key=stream(key, "mind"))  # noqa: E731
-    optimizer_of = lambda mind: modelling.optimizer_state(config.modelling, mind)  # noqa: E731
     params, learner_minds = jax.vmap(init_one)(learner_keys), jax.vmap(init_mind)(learner_keys)
     seats = seats_of(config, task, params, learner_minds)
     open_one = lambda key: open_table(task.game, seats, key=key)  # noqa: E731
@@ -120,7 +119,7 @@ def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerSt
         params=params,
         optimizer=jax.vmap(lambda params: ppo.optimizer_state(config.ppo, params))(params),
         minds=learner_minds,
-        mind_optimizer=jax.vmap(optimizer_of, axis_size=num_learners)(learner_minds),
+        mind_optimizer=jax.vmap(modelling.optimizer_state, axis_size=num_learners)(learner_minds),
         tables=jax.vmap(open_one)(jax.random.split(stream(key, "first tables"), config.envs)),
         running=episodes.start(task.game, config.envs),
         key=key,
@@ -206,7 +205,8 @@ def learn(
         lesson = Lesson(seen, look_at_all(task.game, seen), goals_seen, prepared)
         models = modelling.score(config.mind, mind, seen, lesson.seen)
         studied = (mind, mind_optimizer, lesson, at(learner.key, "models", update))
-        mind, mind_optimizer, found = modelling.update(config.modelling, config.mind, not task.keep_prior, studied)
+        train = partial(modelling.update, config.modelling, config.mind, not task.keep_prior)
+        mind, mind_optimizer, found = train(remaining, studied)
         models |= found
     learned["finite"] = all_finite((params, mind)).astype(jnp.float32)
     after = Learner(params, optimizer, mind, mind_optimizer, learner.key)

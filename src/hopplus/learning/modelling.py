@@ -29,14 +29,17 @@ from hopplus.models.others import Look
 Metrics = dict[str, Array]
 SCORED = 8
 """One row in so many is scored in each update: over some updates that is plenty."""
+FINAL_RATE = 0.2
+"""The learning rate falls to this share of itself over a run, as what is predicted changes less and less."""
 
 
-def optimizer(config: ModellingConfig) -> optax.GradientTransformation:
-    return optax.adam(config.learning_rate)
+def optimizer() -> optax.GradientTransformation:
+    """Adam without its learning rate, which changes over a run."""
+    return optax.scale_by_adam()
 
 
-def optimizer_state(config: ModellingConfig, mind: Any) -> PyTree[Array]:
-    return optimizer(config).init(mind)
+def optimizer_state(mind: Any) -> PyTree[Array]:
+    return optimizer().init(mind)
 
 
 def posterior_outputs(mind: Mind, seen: Look, study: Study) -> Float32[Array, "rows time others outputs"]:
@@ -99,11 +102,13 @@ def update(
     config: ModellingConfig,
     mind_config: MindConfig,
     train_prior: bool,
+    remaining: Float32[Array, ""],
     learner: tuple[Mind, PyTree[Array], Lesson, Key[Array, ""]],
 ) -> tuple[Mind, PyTree[Array], Metrics]:
-    """All gradient steps of one learner."""
+    """All gradient steps of one learner, `remaining` being the share of the run that is left."""
     mind, optimizer_state, lesson, key = learner
-    transform = optimizer(config)
+    transform = optimizer()
+    rate = config.learning_rate * (FINAL_RATE + (1 - FINAL_RATE) * remaining)
     others_key, rows_key, steps_key = jax.random.split(key, 3)
     samples = _shuffled(_wanted(mind_config, lesson.study), others_key)
     num_rows = lesson.goal_study.valid.shape[0] if lesson.goal_study else 1
@@ -126,7 +131,8 @@ def update(
 
         gradient, metrics = jax.grad(loss, has_aux=True)(mind)
         steps, optimizer_state = transform.update(gradient, optimizer_state)
-        return (jax.tree.map(jnp.add, mind, steps), optimizer_state), metrics
+        mind = jax.tree.map(lambda param, step: param - rate * step, mind, steps)
+        return (mind, optimizer_state), metrics
 
     steps = jnp.arange(config.minibatches)
     (mind, optimizer_state), metrics = jax.lax.scan(one_step, (mind, optimizer_state), steps)

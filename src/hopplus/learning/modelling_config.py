@@ -14,7 +14,7 @@ class ModellingConfig:
 
     tables: int = 128
     """How many of the tables of an update are studied."""
-    minibatches: int = 6
+    minibatches: int = 4
     """Gradient steps in each update."""
     minibatch_size: int = 256
     """Samples of every co-player in each of them, for the model of its actions."""
@@ -25,7 +25,7 @@ class ModellingConfig:
     goal_minibatch_size: int = 64
     """Samples of every co-player in each gradient step of posterior and prior."""
     learning_rate: float = 2e-3
-    """Of Adam."""
+    """Of Adam; a run ends with a fifth of it."""
     lookahead: int = 5
     """A co-player's goal is among the states it comes to in so many steps."""
     selector: Literal["optimistic", "conservative"] = "optimistic"

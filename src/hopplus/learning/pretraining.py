@@ -81,7 +81,7 @@ class PretrainState(eqx.Module):
 def init(config: PretrainConfig, *, key: Key[Array, ""]) -> PretrainState:
     mind_key, run_key = jax.random.split(key)
     mind = minds.init(config.mind, make(config.data.game).spec, key=mind_key)
-    return PretrainState(mind, modelling.optimizer_state(config.modelling, mind), run_key, jnp.int32(0))
+    return PretrainState(mind, modelling.optimizer_state(mind), run_key, jnp.int32(0))
 
 
 class Material(eqx.Module):
@@ -170,7 +170,7 @@ class Trainer:
             study = replace(study, goals=inferred_goals(self.config.mind.goals, state.mind, chunk))
         lesson = Lesson(study, chunk.seen, study if prepared else None, prepared)
         learner = (state.mind, state.optimizer, lesson, key)
-        mind, optimizer, metrics = modelling.update(self.settings, self.config.mind, True, learner)
+        mind, optimizer, metrics = modelling.update(self.settings, self.config.mind, True, jnp.float32(1), learner)
         return replace(state, mind=mind, optimizer=optimizer), metrics
 
     def epoch(self, state: PretrainState) -> tuple[PretrainState, dict[str, float]]:

@@ -148,9 +148,8 @@ def _annealed(flat: dict[str, Any]) -> str | None:
     """What depends on the length of the run."""
     if flat["learner.ppo.entropy_coefficient"] != flat["learner.ppo.final_entropy_coefficient"]:
         return "the entropy bonus falls (unless --ppo.final-entropy-coefficient is the same as the first)"
-    latent = flat["learner.mind.goals.kind"] in ("continuous", "discrete")
-    if latent and flat["learner.modelling.epsilon"] > 0:
-        return "the share of selected goals falls (--modelling.epsilon)"
+    if flat["learner.mind.others.models"] != "none":
+        return "the learning rate of the models falls"
     return None
 
 
