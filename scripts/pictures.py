@@ -1,6 +1,7 @@
 """Draw the pictures of README and docs.
 
 python scripts/pictures.py curves runs    learning curves, of run folders that were trained by the commands in the docs
+python scripts/pictures.py pretrained runs    the same for models that begin pretrained, and from scratch
 python scripts/pictures.py scores         how well others are predicted, from results/others.json and goal_losses.json
 python scripts/pictures.py beliefs        a belief over an episode, by models that are pretrained for it (a minute)
 """
@@ -38,6 +39,14 @@ def curves(runs: Path) -> None:
         "8x8, whole board": read_run(runs / "stag-hunt-8x8-no-arenas"),
     }
     save_figure(learning_curve(large, best=3.0, label="mean return of training episodes"), PICTURES / "arenas.png")
+
+
+def pretrained(runs: Path) -> None:
+    """What pretraining is worth: how well the others are predicted, and the return."""
+    both = {"pretrained": read_run(runs / "omg-4x4-pretrained"), "from scratch": read_run(runs / "omg-4x4-scratch")}
+    top1 = learning_curve(both, "moa/top1", label="top-1 of predicted actions")
+    save_figure(top1, PICTURES / "pretrained_top1.png")
+    save_figure(learning_curve(both, best=3.0), PICTURES / "pretrained_return.png")
 
 
 def scores() -> None:
@@ -90,4 +99,11 @@ def beliefs() -> None:
 
 if __name__ == "__main__":
     verb, *more = sys.argv[1:] or ["curves"]
-    {"curves": lambda: curves(Path(*more or ["runs"])), "scores": scores, "beliefs": beliefs}[verb]()
+    runs = Path(*more or ["runs"])
+    verbs = {
+        "curves": lambda: curves(runs),
+        "pretrained": lambda: pretrained(runs),
+        "scores": scores,
+        "beliefs": beliefs,
+    }
+    verbs[verb]()

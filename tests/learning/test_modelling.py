@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from hopplus.games.coplayers import read_policies
+from hopplus.games.game import ego_order
 from hopplus.learning import minds, modelling
-from hopplus.learning.learner import Learner, learn
+from hopplus.learning.learner import Circumstances, Learner, learn
 from hopplus.learning.modelling import Lesson
 from hopplus.learning.streams import at
 from hopplus.learning.study import look_at_all, prepare
@@ -205,10 +206,12 @@ def test_every_seat_with_hindsight_goals_learns_as_much():
 
     @jax.jit
     def learn_all(state, batch, seen, left_out):
-        learners = Learner(state.params, state.optimizer, state.minds, state.mind_optimizer, state.learner_keys)
+        models = (state.minds, state.mind_optimizer, state.worlds, state.world_optimizer)
+        orders = jnp.asarray(ego_order(4), jnp.int32)
+        learners = Learner(state.params, state.optimizer, *models, orders, state.learner_keys)
         with keeping_one(left_out):
-            learn_one = partial(learn, config, TASK, jnp.float32(1), jnp.int32(0))
-            after, metrics = jax.lax.map(learn_one, (learners, batch, seen, None))
+            learn_one = partial(learn, config, TASK, Circumstances(jnp.float32(1), jnp.int32(0), None, None))
+            after, metrics = jax.lax.map(learn_one, (learners, batch, seen, None, None))
         return replace(state, params=after.params, minds=after.mind), metrics
 
     after, metrics = learn_all(before, batch, played.study, NOBODY)

@@ -13,14 +13,17 @@ from hopplus.games.presets import make
 from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning import learner
+from hopplus.learning.imagination import ImaginationConfig
 from hopplus.learning.learner import LearnerConfig, Task, train_step
 from hopplus.learning.minds import MindConfig
 from hopplus.learning.modelling_config import ModellingConfig
 from hopplus.learning.ppo import PPOConfig
 from hopplus.learning.rollout import collect
+from hopplus.learning.worlds import WorldTrainingConfig
 from hopplus.models.actor_critic import ActorCriticConfig
 from hopplus.models.goals import GoalsConfig
 from hopplus.models.others import OthersConfig
+from hopplus.models.world import WorldConfig
 
 CONFIG = LearnerConfig(
     envs=8,
@@ -56,6 +59,8 @@ def turn_start(state, game, shift):
         optimizer=turn(state.optimizer, shift),
         minds=turn(state.minds, shift),
         mind_optimizer=turn(state.mind_optimizer, shift),
+        worlds=turn(state.worlds, shift),
+        world_optimizer=turn(state.world_optimizer, shift),
         seat_keys=turn(state.seat_keys, shift),
         learner_keys=turn(state.learner_keys, shift),
         tables=replace(state.tables, state=jax.vmap(lambda s: game.permute(s, order))(state.tables.state)),
@@ -78,6 +83,12 @@ MINDS = {
     "hop": MindConfig(GoalsConfig(kind="hindsight", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
 }
 
+IMAGINING = {
+    "world": WorldConfig(members=2, hidden=8, pooled=4),
+    "world_training": WorldTrainingConfig(replay=128, tables=4, minibatches=2, minibatch_size=16),
+    "imagination": ImaginationConfig(real_ratio=0.5, length=4, counterfactual=0.5, trust=False),
+}
+
 
 @pytest.mark.parametrize(
     ("game", "devices", "shift", "mind"),
@@ -87,15 +98,18 @@ MINDS = {
         (Snowdrift(grid=Board(4, 4), horizon=9), 2, 1, "none"),
         (StagHunt(grid=Board(4, 4), horizon=9), 1, 1, "omg"),
         (StagHunt(grid=Board(4, 4), horizon=9), 2, 3, "hop"),
+        (StagHunt(grid=Board(4, 4), horizon=9), 1, 1, "hop_plus"),
     ],
-    ids=["stag hunt, one device", "stag hunt, two", "snowdrift, two", "omg", "hop"],
+    ids=["stag hunt, one device", "stag hunt, two", "snowdrift, two", "omg", "hop", "hop_plus"],
 )
 def test_training_is_equivariant_to_the_bit(game, devices, shift, mind):
-    config = replace(CONFIG, devices=devices, mind=MINDS[mind])
+    config = replace(CONFIG, devices=devices, mind=MINDS["hop" if mind == "hop_plus" else mind])
+    if mind == "hop_plus":
+        config = replace(config, **IMAGINING)
     start = learner.init(config, Task(game, Lineup(()), NUM_UPDATES), key=jax.random.key(0))
     state, metrics = train(game, start, config)
     turned_state, turned_metrics = train(turned_spawns(game, shift), turn_start(start, game, shift), config)
-    learned, turned_learned = ((each.params, each.minds) for each in (state, turned_state))
+    learned, turned_learned = ((each.params, each.minds, each.worlds) for each in (state, turned_state))
     leaves = zip(jax.tree.leaves(turn(learned, shift)), jax.tree.leaves(turned_learned), strict=True)
     assert all(np.array_equal(one, other) for one, other in leaves)
     for name, values in metrics.items():
@@ -134,7 +148,7 @@ def test_targets_are_made_of_the_seats_own_reward():
     _, steps, last_values = collect(
         game, seats, state.tables, 4, seat_keys=state.seat_keys, table_key=jax.random.key(1)
     )
-    batch = learner.look_back(config, task, steps, last_values)
+    batch = learner.look_back(config.ppo, steps, last_values)
     expected = np.zeros((3, 8, 4))
     expected[1] = [1.875, 1.75, 1.5, 1.0]
     np.testing.assert_allclose(batch.targets, expected, atol=1e-6)
@@ -189,7 +203,7 @@ def test_a_seat_that_has_left_is_no_data():
         seat_keys=state.seat_keys,
         table_key=jax.random.key(1),
     )
-    batch = learner.look_back(CONFIG, task, steps, last)
+    batch = learner.look_back(CONFIG.ppo, steps, last)
     np.testing.assert_array_equal(np.moveaxis(np.asarray(steps.in_game), 2, 0), batch.active)
     gone = ~np.asarray(steps.in_game)
     assert gone.any() and not np.asarray(steps.rewards)[gone].any()

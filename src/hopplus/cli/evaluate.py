@@ -17,13 +17,14 @@ from rich.table import Table
 from hopplus import __version__
 from hopplus.cli.adaptation import judge_adaptation, print_adaptation
 from hopplus.cli.others import judge_others, print_others
+from hopplus.cli.world import judge_world, print_world
 from hopplus.evaluation.selfplay import Played, play
 from hopplus.evaluation.statistics import Interval, page_trend, seed_interval
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import GameSpec
 from hopplus.runs.command import train_command
 from hopplus.runs.config import check_seed
-from hopplus.runs.folder import ADAPTATION, EVALUATION, OTHERS, write_json
+from hopplus.runs.folder import ADAPTATION, EVALUATION, OTHERS, WORLD, write_json
 from hopplus.runs.lineups import seat_players
 from hopplus.runs.progress import counting_bar
 from hopplus.runs.run import Run, load
@@ -38,6 +39,7 @@ def evaluate(
     co_players: str | None = None,
     rotate: int = 0,
     others: tyro.conf.FlagCreatePairsOff[bool] = False,
+    world: tyro.conf.FlagCreatePairsOff[bool] = False,
     adaptation: tyro.conf.FlagCreatePairsOff[bool] = False,
     oracles: Path = Path("runs/oracles"),
     oracle_steps: int | None = None,
@@ -56,6 +58,8 @@ def evaluate(
         rotate: Seat every policy so many seats further on: does the return follow the policy or the seat?
         others: Instead, tell how well the run's seats predict their co-players, against what is possible, and whether
             the goals that they infer change what they do; --co-players says whom to predict.
+        world: Instead, tell how good the worlds are that the run's learners learned, on real episodes of random play,
+            mixed scripts and self-play.
         adaptation: Instead, seat the frozen agent with every line-up of nearest_stag, nearest_hare and random, beside
             the best response to each (its oracle), which is trained first where --oracles does not have it yet.
         oracles: With --adaptation: the folder that keeps the oracles.
@@ -68,10 +72,14 @@ def evaluate(
         raise ValueError(f"--episodes is {episodes}; give 1 or more")
     check_seed(seed)
     if others:
-        if adaptation or rotate:
-            raise ValueError("--others goes with --co-players alone; leave --adaptation and --rotate out")
+        if adaptation or world or rotate:
+            raise ValueError("--others goes with --co-players alone; leave --adaptation, --world and --rotate out")
         found = judge_others(run, episodes, co_players, seed)
         return _tell(run, OTHERS, found, json_line, print_others)
+    if world:
+        if adaptation or rotate or co_players is not None:
+            raise ValueError("--world says itself who plays; leave --co-players, --rotate and --adaptation out")
+        return _tell(run, WORLD, judge_world(run, episodes, seed), json_line, print_world)
     if adaptation:
         if co_players is not None or rotate:
             flag = "--rotate" if co_players is None else "--co-players"

@@ -47,6 +47,8 @@ class Step(eqx.Module):
     probabilities: Float32[Array, "*batch agents actions"]
     actions: Int32[Array, "*batch agents"]
     rewards: Float32[Array, "*batch agents"]
+    after: PyTree[Array]
+    """The state that it led to, before a fresh episode, if one began."""
     reset_before: Bool[Array, "*batch"]
     terminated_after: Bool[Array, "*batch agents"]
     memory: Memory
@@ -137,6 +139,7 @@ def advance(
         probabilities=probabilities,
         actions=actions,
         rewards=rewards,
+        after=state,
         reset_before=table.reset_before,
         terminated_after=terminated,
         memory=memory,

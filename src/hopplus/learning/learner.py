@@ -15,23 +15,25 @@ import tyro
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.coplayers import Lineup
-from hopplus.games.game import Game
+from hopplus.games.game import Game, GameSpec, ego_order
 from hopplus.games.rollout import Table, open_table
-from hopplus.learning import episodes, minds, modelling, ppo
+from hopplus.learning import episodes, minds, modelling, ppo, worlds
 from hopplus.learning.devices import in_parts
 from hopplus.learning.episodes import Running
+from hopplus.learning.imagination import Branches, ImaginationConfig, branches, imagined_batch, trust_of
 from hopplus.learning.minds import Mind, MindConfig
 from hopplus.learning.modelling import Lesson
 from hopplus.learning.modelling_config import ModellingConfig
-from hopplus.learning.ppo import Batch, Metrics, PPOConfig
+from hopplus.learning.ppo import Batch, Metrics, PPOConfig, look_back
 from hopplus.learning.record import record
-from hopplus.learning.returns import advantages
-from hopplus.learning.rollout import Seats, Trajectory, collect
+from hopplus.learning.rollout import Seats, collect
 from hopplus.learning.streams import at, stream
 from hopplus.learning.study import Study, first_tables, give_selected, look_at_all, prepare, study
-from hopplus.models import actor_critic
+from hopplus.learning.worlds import WorldTrainingConfig
+from hopplus.models import actor_critic, world
 from hopplus.models.actor_critic import ActorCritic, ActorCriticConfig
 from hopplus.models.goals import goal_size
+from hopplus.models.world import Transition, World, WorldConfig
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ class LearnerConfig:
     """What a seat knows of the others."""
     modelling: ModellingConfig = field(default_factory=ModellingConfig)
     """How it learns that."""
+    world: WorldConfig = field(default_factory=WorldConfig)
+    """Its model of the game."""
+    world_training: WorldTrainingConfig = field(default_factory=WorldTrainingConfig)
+    """How it learns that."""
+    imagination: ImaginationConfig = field(default_factory=ImaginationConfig)
+    """What it does with all these models."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """The objective."""
     devices: int = 1
@@ -60,7 +68,15 @@ class LearnerConfig:
         self.network.check()
         self.mind.check()
         self.modelling.check()
+        self.world.check()
+        self.world_training.check()
+        self.imagination.check()
         self.ppo.check()
+        if self.imagination.is_used and not (self.world.is_used and self.mind.others.models != "none"):
+            raise ValueError(
+                f"--imagination.real-ratio is {self.imagination.real_ratio}, but there is no world, or no model of the "
+                "others, to imagine with; give --world.members 1 or more and --others.models each, or train hop_plus"
+            )
         for name, value in (("envs", self.envs), ("rollout-steps", self.rollout_steps), ("devices", self.devices)):
             if value < 1:
                 raise ValueError(f"--{name} is {value}; give 1 or more")
@@ -95,6 +111,11 @@ class LearnerState(eqx.Module):
     minds: Mind
     """What each learner knows of its co-players, stacked."""
     mind_optimizer: PyTree[Array]
+    worlds: World | None
+    """Each learner's members, stacked twice; None where there is no world."""
+    world_optimizer: PyTree[Array] | None
+    replay: PyTree[Array] | None
+    """What the worlds learn from."""
     tables: Table
     running: Running
     key: Key[Array, "*seeds"]
@@ -114,12 +135,16 @@ def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerSt
     init_mind = lambda key: minds.init(config.mind, spec, key=stream(key, "mind"))  # noqa: E731
     params, learner_minds = jax.vmap(init_one)(learner_keys), jax.vmap(init_mind)(learner_keys)
     seats = seats_of(config, task, params, learner_minds)
+    learner_worlds, world_optimizer, replay = init_worlds(config, spec, learner_keys)
     open_one = lambda key: open_table(task.game, seats, key=key)  # noqa: E731
     return LearnerState(
         params=params,
         optimizer=jax.vmap(lambda params: ppo.optimizer_state(config.ppo, params))(params),
         minds=learner_minds,
         mind_optimizer=jax.vmap(modelling.optimizer_state, axis_size=num_learners)(learner_minds),
+        worlds=learner_worlds,
+        world_optimizer=world_optimizer,
+        replay=replay,
         tables=jax.vmap(open_one)(jax.random.split(stream(key, "first tables"), config.envs)),
         running=episodes.start(task.game, config.envs),
         key=key,
@@ -127,6 +152,18 @@ def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerSt
         learner_keys=learner_keys,
         num_updates=jnp.int32(0),
     )
+
+
+def init_worlds(
+    config: LearnerConfig, spec: GameSpec, learner_keys: Key[Array, " learners"]
+) -> tuple[World | None, PyTree[Array] | None, PyTree[Array] | None]:
+    """Each learner's members, their optimisers, and an empty memory of what happened."""
+    if not config.world.is_used:
+        return None, None, None
+    keys_of = lambda key: jax.random.split(stream(key, "world"), config.world.members)  # noqa: E731
+    over_members = lambda fn: jax.vmap(jax.vmap(fn))  # noqa: E731
+    members = over_members(lambda key: world.init(config.world, spec, key=key))(jax.vmap(keys_of)(learner_keys))
+    return members, over_members(worlds.optimizer().init)(members), worlds.empty_replay(config.world_training, spec)
 
 
 def seats_of(config: LearnerConfig, task: Task, params: ActorCritic, learner_minds: Mind) -> Seats:
@@ -148,23 +185,42 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
         seat_keys=now(state.seat_keys, "act"),
         table_key=at(state.key, "tables", state.num_updates),
         num_devices=config.devices,
+        with_transitions=config.world.is_used,
     )
     running, ended, num_ended = episodes.follow(state.running, steps)
-    batch = look_back(config, task, steps, last_values)
+    batch = look_back(config.ppo, steps, last_values)
     seen = study(config.modelling, task.game, seats.minds, state.tables, steps) if seats.minds.others else None
     goals_seen = first_tables(seen, config.modelling.goal_tables) if config.mind.goals.is_latent else None
+    begin = branches(config.imagination, config.steps_per_update, task.game, tables, steps)
+    replay, happened = worlds.remember(config.world_training, state.replay, steps.transition)
     num_learners = len(state.learner_keys)
-    learners = Learner(state.params, state.optimizer, state.minds, state.mind_optimizer, state.learner_keys)
-    by_learner = _by_learner(batch, num_learners, config.steps_per_update)
-    data = (learners, by_learner, *(_rows_by_learner(each, num_learners) for each in (seen, goals_seen)))
-    remaining = 1.0 - state.num_updates / task.num_updates
-    learn_all = lambda same, data: jax.lax.map(partial(learn, config, task, *same), data)  # noqa: E731
-    learners, learned = in_parts(learn_all, config.devices, num_learners)((remaining, state.num_updates), data)
+    data = (
+        Learner(
+            state.params,
+            state.optimizer,
+            state.minds,
+            state.mind_optimizer,
+            state.worlds,
+            state.world_optimizer,
+            jnp.asarray(ego_order(task.game.spec.num_agents)[:num_learners], jnp.int32),
+            state.learner_keys,
+        ),
+        _by_learner(batch, num_learners, config.steps_per_update),
+        _rows_by_learner(seen, num_learners),
+        _rows_by_learner(goals_seen, num_learners),
+        jax.tree.map(lambda leaf: leaf.reshape(num_learners, -1, *leaf.shape[1:]), begin),
+    )
+    circumstances = Circumstances(1.0 - state.num_updates / task.num_updates, state.num_updates, replay, happened)
+    learn_all = lambda same, data: jax.lax.map(partial(learn, config, task, same), data)  # noqa: E731
+    learners, learned = in_parts(learn_all, config.devices, num_learners)(circumstances, data)
     after = LearnerState(
         params=learners.params,
         optimizer=learners.optimizer,
         minds=learners.mind,
         mind_optimizer=learners.mind_optimizer,
+        worlds=learners.worlds,
+        world_optimizer=learners.world_optimizer,
+        replay=replay,
         tables=tables,
         running=running,
         key=state.key,
@@ -176,41 +232,70 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
 
 
 class Learner(eqx.Module):
-    """One set of parameters: a policy, and models of the co-players."""
+    """One set of parameters: a policy, models of the co-players, a model of the world."""
 
     params: ActorCritic
     optimizer: PyTree[Array]
     mind: Mind
     mind_optimizer: PyTree[Array]
+    worlds: World | None
+    world_optimizer: PyTree[Array] | None
+    order: Int32[Array, "*learners agents"]
+    """The seats as its own seat sees them, or the first of its seats."""
     key: Key[Array, "*learners"]
+
+
+class Circumstances(eqx.Module):
+    """What is the same for all learners of one update."""
+
+    remaining: Float32[Array, ""]
+    """The share of the run that is left."""
+    update: Int32[Array, ""]
+    replay: PyTree[Array] | None
+    happened: Transition | None
+    """Of this update, for the worlds to be judged by."""
 
 
 def learn(
     config: LearnerConfig,
     task: Task,
-    remaining: Float32[Array, ""],
-    update: Int32[Array, ""],
-    data: tuple[Learner, Batch, Study | None, Study | None],
+    same: Circumstances,
+    data: tuple[Learner, Batch, Study | None, Study | None, Branches | None],
 ) -> tuple[Learner, Metrics]:
-    """What one learner does with what it saw: its policy first, then its models."""
-    learner, batch, seen, goals_seen = data
-    params, mind, mind_optimizer, models, prepared = learner.params, learner.mind, learner.mind_optimizer, {}, None
+    """What one learner does with what it saw: its models first, then its policy, on real and on imagined play."""
+    learner, batch, seen, goals_seen, begin = data
+    key = lambda name: at(learner.key, name, same.update)  # noqa: E731
+    params, found, prepared = learner.params, {}, None
+    mind, mind_optimizer = learner.mind, learner.mind_optimizer
+    members, world_optimizer = learner.worlds, learner.world_optimizer
     if goals_seen is not None:
         prepared = prepare(config.modelling, config.mind, task.game, params, mind, goals_seen)
-        share, key = config.modelling.epsilon * remaining, at(learner.key, "selected goals", update)
-        batch = give_selected(config.mind.goals, params, batch, goals_seen, prepared, share, key=key)
-    policy = (params, learner.optimizer, batch, at(learner.key, "shuffle", update))
-    params, optimizer, learned = ppo.update(config.ppo, value_scale(task), remaining, policy)
+        share = config.modelling.epsilon * same.remaining
+        batch = give_selected(config.mind.goals, params, batch, goals_seen, prepared, share, key=key("selected goals"))
     if seen is not None:
         lesson = Lesson(seen, look_at_all(task.game, seen), goals_seen, prepared)
-        models = modelling.score(config.mind, mind, seen, lesson.seen)
-        studied = (mind, mind_optimizer, lesson, at(learner.key, "models", update))
-        train = partial(modelling.update, config.modelling, config.mind, not task.keep_prior)
-        mind, mind_optimizer, found = train(remaining, studied)
-        models |= found
-    learned["finite"] = all_finite((params, mind)).astype(jnp.float32)
-    after = Learner(params, optimizer, mind, mind_optimizer, learner.key)
-    return after, {f"policy/{name}": value for name, value in learned.items()} | models
+        found |= modelling.score(config.mind, mind, seen, lesson.seen)
+        train_mind = partial(modelling.update, config.modelling, config.mind, not task.keep_prior)
+        mind, mind_optimizer, about = train_mind(same.remaining, (mind, mind_optimizer, lesson, key("models")))
+        found |= about
+    if members is not None and same.happened is not None:
+        spec = task.game.spec
+        found |= worlds.score(spec, members, world.seen_by(spec, same.happened, learner.order))
+        train_world = partial(worlds.update, config.world_training, spec, same.remaining)
+        taught = (members, world_optimizer, same.replay, learner.order, key("world"))
+        members, world_optimizer, about = train_world(taught)
+        found |= about
+    if begin is not None and members is not None:
+        trust = trust_of(config.imagination, found)
+        agent = (params, mind, members)
+        imagine = partial(imagined_batch, config.imagination, config.mind, config.ppo, task.game, agent, trust)
+        batch, about = imagine(batch, begin, key=key("imagination"))
+        found |= trust | about
+    policy = (params, learner.optimizer, batch, key("shuffle"))
+    params, optimizer, learned = ppo.update(config.ppo, value_scale(task), same.remaining, policy)
+    learned["finite"] = all_finite((params, mind, members)).astype(jnp.float32)
+    after = Learner(params, optimizer, mind, mind_optimizer, members, world_optimizer, learner.order, learner.key)
+    return after, {f"policy/{name}": value for name, value in learned.items()} | found
 
 
 def _by_learner(batch: Batch, num_learners: int, num_samples: int) -> Batch:
@@ -223,33 +308,6 @@ def _rows_by_learner(seen: Study | None, num_learners: int) -> Study | None:
     """[seats, tables] -> [learners, tables of all seats of the learner]"""
     rows = lambda leaf: leaf.shape[0] * leaf.shape[1] // num_learners  # noqa: E731
     return jax.tree.map(lambda leaf: leaf.reshape(num_learners, rows(leaf), *leaf.shape[2:]), seen)
-
-
-def look_back(config: LearnerConfig, task: Task, steps: Trajectory, last_values: Float32[Array, "envs seats"]) -> Batch:
-    """What each learning seat can learn from the steps; a seat's targets are made of its own rewards."""
-    by_seat = lambda leaf: jnp.moveaxis(leaf[:, :, : task.num_learning], 2, 0)  # noqa: E731
-    over_seats_and_envs = lambda fn: jax.vmap(jax.vmap(fn))  # noqa: E731
-    values = by_seat(steps.values)
-    advantage = over_seats_and_envs(
-        lambda rewards, values, last_value, terminated_after: advantages(
-            rewards,
-            values,
-            last_value,
-            terminated_after,
-            discount=config.ppo.discount,
-            gae_lambda=config.ppo.gae_lambda,
-        )
-    )(by_seat(steps.rewards), values, last_values.T, by_seat(steps.terminated_after))
-    return Batch(
-        observation=jax.tree.map(by_seat, steps.observation),
-        legal=by_seat(steps.legal),
-        goals=by_seat(steps.goals),
-        actions=by_seat(steps.actions),
-        log_probabilities=by_seat(steps.log_probabilities),
-        values=values,
-        advantages=advantage,
-        active=by_seat(steps.in_game),
-    )
 
 
 def all_finite(tree: PyTree[Array]) -> Bool[Array, ""]:

@@ -75,7 +75,33 @@ def score(mind_config: MindConfig, mind: Mind, study: Study, seen: Look) -> Metr
         "moa/top1": mean(jnp.argmax(predicted, axis=-1) == study.actions),
         "moa/top3": mean(rank < 3),
         "moa/ceiling": mean(study.best),
+        "moa/misfit": misfit(predicted, seen.legal, study.actions, study.valid),
     }
+
+
+def misfit(
+    predicted: Float32[Array, "rows time others actions"],
+    legal: Bool[Array, "rows time others actions"],
+    actions: Int32[Array, "rows time others"],
+    valid: Bool[Array, "rows time others"],
+) -> Float32[Array, " others"]:
+    """How wrong a model is about what it cannot see, from 0 to 1, the worse of two:
+
+    it is surer than it is right    1 - E p(what was done) / E sum_a p(a)^2
+    mere frequencies are better     1 - exp(its cross-entropy less than theirs)
+
+    A model that knows all that can be known has 0 even where a co-player rolls dice.
+    """
+    total = lambda numbers: jnp.sum(jnp.where(valid, numbers, 0.0), (0, 1))  # noqa: E731
+    done = jnp.arange(predicted.shape[-1]) == actions[..., None]
+    chance = lambda given: jnp.sum(jnp.where(done, given, 0.0), axis=-1)  # noqa: E731
+    unsure = 1 - total(chance(predicted)) / jnp.maximum(total(jnp.sum(jnp.square(predicted), axis=-1)), 1e-6)
+    frequencies = jnp.sum(done & valid[..., None], (0, 1)) + 1e-3
+    marginal = jnp.where(legal, frequencies, 0.0)
+    marginal = marginal / jnp.sum(marginal, axis=-1, keepdims=True)
+    surprise = lambda given: -jnp.log(jnp.maximum(chance(given), others.LEAST))  # noqa: E731
+    worse = total(surprise(predicted) - surprise(marginal)) / jnp.maximum(total(1.0), 1)
+    return jnp.clip(jnp.maximum(unsure, 1 - jnp.exp(-jnp.maximum(worse, 0.0))), 0.0, 1.0)
 
 
 class Lesson(eqx.Module):

@@ -16,6 +16,8 @@ import optax
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.game import Observation
+from hopplus.learning.returns import advantages
+from hopplus.learning.rollout import Trajectory
 from hopplus.models import actor_critic
 from hopplus.models.actor_critic import ActorCritic
 
@@ -67,6 +69,15 @@ def check_number(group: str, name: str, value: float | int, fine: bool, wanted: 
         raise ValueError(f"--{group}.{name.replace('_', '-')} is {value}; give a number {wanted}")
 
 
+class Source(eqx.Module):
+    """Where samples come from, and how much they count; without it all are real and count in full."""
+
+    imagined: Bool[Array, "*batch"]
+    weights: Float32[Array, "*batch"]
+    """For the policy."""
+    critic_weights: Float32[Array, "*batch"]
+
+
 class Batch(eqx.Module):
     """What a learner learns from; leading axes: the seats it plays, samples."""
 
@@ -82,10 +93,31 @@ class Batch(eqx.Module):
     advantages: Float32[Array, "*batch"]
     active: Bool[Array, "*batch"]
     """Whether the seat was in the game; what it was not in is no data."""
+    source: Source | None = None
 
     @property
     def targets(self) -> Float32[Array, "*batch"]:
         return self.values + self.advantages
+
+
+def look_back(config: PPOConfig, steps: Trajectory, last_values: Float32[Array, "envs seats"]) -> Batch:
+    """What each learning seat can learn from the steps, [seats, envs, time]: its targets are of its own rewards."""
+    num_learning = steps.legal.shape[2]
+    by_seat = lambda leaf: jnp.moveaxis(leaf[:, :, :num_learning], 2, 0)  # noqa: E731
+    values = by_seat(steps.values)
+    gae = partial(advantages, discount=config.discount, gae_lambda=config.gae_lambda)
+    over_seats_and_envs = jax.vmap(jax.vmap(gae))
+    advantage = over_seats_and_envs(by_seat(steps.rewards), values, last_values.T, by_seat(steps.terminated_after))
+    return Batch(
+        observation=jax.tree.map(by_seat, steps.observation),
+        legal=by_seat(steps.legal),
+        goals=by_seat(steps.goals),
+        actions=by_seat(steps.actions),
+        log_probabilities=by_seat(steps.log_probabilities),
+        values=values,
+        advantages=advantage,
+        active=by_seat(steps.in_game),
+    )
 
 
 def optimizer(config: PPOConfig) -> optax.GradientTransformation:
@@ -111,9 +143,10 @@ def loss(
     taken = jnp.arange(log_probabilities.shape[-1]) == batch.actions[..., None]
     log_ratio = jnp.sum(jnp.where(taken, log_probabilities, 0.0), axis=-1) - batch.log_probabilities
     ratio = jnp.exp(log_ratio)
-    mean = lambda numbers: masked_mean(numbers, batch.active)  # noqa: E731
+    counted, for_critic = weights_of(batch)
+    mean = lambda numbers: weighted_mean(numbers, counted)  # noqa: E731
 
-    advantages = normalised(batch.advantages, batch.active)
+    advantages = normalised(batch.advantages, counted)
     clipped_ratio = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
     policy_loss = -mean(jnp.minimum(ratio * advantages, clipped_ratio * advantages))
 
@@ -122,13 +155,15 @@ def loss(
         reach = config.value_clip * value_scale
         near = batch.values + jnp.clip(values - batch.values, -reach, reach)
         squares = jnp.maximum(squares, jnp.square((near - batch.targets) / value_scale))
-    value_loss = 0.5 * mean(squares)
+    value_loss = 0.5 * weighted_mean(squares, for_critic)
 
     entropy = mean(-jnp.sum(jnp.exp(log_probabilities) * log_probabilities, axis=-1))
     total = policy_loss + config.value_coefficient * value_loss - entropy_coefficient * entropy
+    misses = 0.5 * jnp.square(values - batch.targets)
     metrics = {
         "policy_loss": policy_loss,
-        "value_loss": 0.5 * mean(jnp.square(values - batch.targets)),
+        "value_loss": weighted_mean(misses, for_critic),
+        **value_losses(misses, batch),
         "entropy": entropy,
         "approx_kl": mean(ratio - 1 - log_ratio),
         "clip_fraction": mean((jnp.abs(ratio - 1) > config.clip).astype(jnp.float32)),
@@ -208,11 +243,32 @@ def minibatch_of(
     return replace(picked, active=places < num_active[:, None])
 
 
-def masked_mean(numbers: Float32[Array, "*batch"], mask: Bool[Array, "*batch"]) -> Float32[Array, ""]:
-    return jnp.sum(jnp.where(mask, numbers, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
+def weights_of(batch: Batch) -> tuple[Array, Array]:
+    """How much each sample counts for the policy and for the critic."""
+    if batch.source is None:
+        return batch.active, batch.active
+    counted = lambda weights: jnp.where(batch.active, weights, 0.0)  # noqa: E731
+    return counted(batch.source.weights), counted(batch.source.critic_weights)
 
 
-def normalised(numbers: Float32[Array, "*batch"], mask: Bool[Array, "*batch"]) -> Float32[Array, "*batch"]:
-    """Mean 0 and deviation 1 over what the mask keeps."""
-    centred = numbers - masked_mean(numbers, mask)
-    return centred / jnp.sqrt(masked_mean(jnp.square(centred), mask) + 1e-8)
+def value_losses(misses: Float32[Array, "*batch"], batch: Batch) -> Metrics:
+    """By source and unweighted, so that bad imagined targets cannot hide behind real ones."""
+    if batch.source is None:
+        return {"value_loss_real": weighted_mean(misses, batch.active)}
+    imagined = batch.active & batch.source.imagined
+    return {
+        "value_loss_real": weighted_mean(misses, batch.active & ~imagined),
+        "value_loss_imagined": weighted_mean(misses, imagined),
+    }
+
+
+def weighted_mean(numbers: Float32[Array, "*batch"], weights: Array) -> Float32[Array, ""]:
+    """The mean of what counts, 0 where nothing does; weights may be flags."""
+    counted = jnp.where(weights > 0, numbers * weights, 0.0)
+    return jnp.sum(counted) / jnp.maximum(jnp.sum(weights), 1e-6 if jnp.issubdtype(weights.dtype, jnp.floating) else 1)
+
+
+def normalised(numbers: Float32[Array, "*batch"], weights: Array) -> Float32[Array, "*batch"]:
+    """Mean 0 and deviation 1 over what counts."""
+    centred = numbers - weighted_mean(numbers, weights)
+    return centred / jnp.sqrt(weighted_mean(jnp.square(centred), weights) + 1e-8)

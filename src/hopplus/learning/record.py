@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float32
 
 from hopplus.games.game import GameSpec
 from hopplus.learning.episodes import Running
-from hopplus.learning.ppo import Batch, Metrics, masked_mean
+from hopplus.learning.ppo import Batch, Metrics, weighted_mean
 from hopplus.learning.rollout import Trajectory
 
 
@@ -27,7 +27,6 @@ def record(
         "charts/episodes": num_ended,
         **deeds,
         **learned,
-        "policy/value_loss_real": learned["policy/value_loss"],
         "policy/explained_variance": explained,
         **spread("real/reward", rewards, batch.active),
         **spread("real/return", batch.targets, batch.active),
@@ -42,12 +41,12 @@ def spread(name: str, numbers: Float32[Array, "seats envs time"], mask: Bool[Arr
     """Mean, deviation, least and greatest of each seat's numbers."""
     least = jnp.min(jnp.where(mask, numbers, jnp.inf), axis=(1, 2))
     greatest = jnp.max(jnp.where(mask, numbers, -jnp.inf), axis=(1, 2))
-    mean, deviation = jax.vmap(masked_mean)(numbers, mask), jnp.sqrt(variance(numbers, mask))
+    mean, deviation = jax.vmap(weighted_mean)(numbers, mask), jnp.sqrt(variance(numbers, mask))
     return {f"{name}_mean": mean, f"{name}_std": deviation, f"{name}_min": least, f"{name}_max": greatest}
 
 
 def variance(
     numbers: Float32[Array, "seats envs time"], mask: Bool[Array, "seats envs time"]
 ) -> Float32[Array, " seats"]:
-    centred = numbers - jax.vmap(masked_mean)(numbers, mask)[:, None, None]
-    return jax.vmap(masked_mean)(jnp.square(centred), mask)
+    centred = numbers - jax.vmap(weighted_mean)(numbers, mask)[:, None, None]
+    return jax.vmap(weighted_mean)(jnp.square(centred), mask)

@@ -1,5 +1,7 @@
 """Play as a learner needs it: what each seat saw, did, thought of the state, and whether it was in the game at all."""
 
+from typing import Protocol
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,12 +10,13 @@ from jaxtyping import Array, Bool, Float32, Int32, Key
 from hopplus.games.board import random_words
 from hopplus.games.coplayers import Lineup, Memory
 from hopplus.games.game import Game, Observation
-from hopplus.games.rollout import Step, Table, levels_from_words, paid_deeds, rollout
+from hopplus.games.rollout import JointPolicy, Step, Table, levels_from_words, paid_deeds, rollout
 from hopplus.learning import minds
 from hopplus.learning.devices import in_parts
 from hopplus.learning.minds import Impression, Mind, MindConfig
 from hopplus.models import actor_critic
 from hopplus.models.actor_critic import ActorCritic
+from hopplus.models.world import Outcome, Situation, Transition
 
 
 class Thought(eqx.Module):
@@ -93,38 +96,48 @@ class Trajectory(eqx.Module):
     """Before the step."""
     reset_before: Bool[Array, "*batch"]
     terminated_after: Bool[Array, "*batch agents"]
+    transition: Transition | None
+    """The same in seat order, for a world to learn from."""
+
+
+class Players(JointPolicy, Protocol):
+    """All seats of a table, of which the first so many learn; their memory begins with what those thought."""
+
+    @property
+    def num_learning(self) -> int: ...
 
 
 def collect(
     game: Game,
-    seats: Seats,
+    seats: Players,
     tables: Table,
     num_steps: int,
     *,
     seat_keys: Key[Array, " agents"],
     table_key: Key[Array, ""],
     num_devices: int = 1,
+    with_transitions: bool = False,
 ) -> tuple[Table, Trajectory, Float32[Array, "envs seats"]]:
     """Play every table on, each device its share of them; also the values of the states that it stopped at."""
     num_envs = tables.reset_before.shape[0]
     draws = jax.vmap(lambda key: random_words(num_envs * num_steps, key=key))(seat_keys)
     levels = levels_from_words(draws).reshape(-1, num_envs, num_steps)
 
-    def one_table(seats: Seats, table: Table, levels: Float32[Array, "time agents"], key: Key[Array, ""]):
-        record = lambda step: _record(game, seats, step)  # noqa: E731
+    def one_table(seats: Players, table: Table, levels: Float32[Array, "time agents"], key: Key[Array, ""]):
+        record = lambda step: _record(game, seats.num_learning, step, with_transitions)  # noqa: E731
         table, steps = rollout(game, seats, table, num_steps, key=key, levels=levels, record=record)
         _, (thought, _) = seats(game.observe(table.state), game.legal(table.state), table.memory)
         return table, steps, thought.values
 
-    def some_tables(seats: Seats, parts: tuple[Table, Array, Array]):
+    def some_tables(seats: Players, parts: tuple[Table, Array, Array]):
         return jax.vmap(one_table, in_axes=(None, 0, 0, 0))(seats, *parts)
 
     parts = (tables, jnp.moveaxis(levels, 0, -1), jax.random.split(table_key, num_envs))
     return in_parts(some_tables, num_devices, num_envs)(seats, parts)
 
 
-def _record(game: Game, seats: Seats, step: Step) -> Trajectory:
-    learning = slice(None, seats.num_learning)
+def _record(game: Game, num_learning: int, step: Step, with_transitions: bool) -> Trajectory:
+    learning = slice(None, num_learning)
     thought, _ = step.memory
     chosen = jnp.arange(step.legal.shape[-1]) == step.actions[:, None]
     probability = jnp.sum(jnp.where(chosen, step.probabilities, 0.0), axis=-1)
@@ -141,4 +154,14 @@ def _record(game: Game, seats: Seats, step: Step) -> Trajectory:
         in_game=~game.terminated(step.state),
         reset_before=step.reset_before,
         terminated_after=step.terminated_after,
+        transition=_transition(game, step) if with_transitions else None,
+    )
+
+
+def _transition(game: Game, step: Step) -> Transition:
+    """Time is told by whoever is still there to see it."""
+    time = jnp.round(jnp.max(step.observation.time) * game.spec.horizon).astype(jnp.int32)
+    return Transition(
+        Situation(game.board(step.state), time, step.actions, game.terminated(step.state)),
+        Outcome(game.board(step.after), step.rewards, step.terminated_after),
     )

@@ -4,7 +4,7 @@ The page forbids itself to load anything (its Content-Security-Policy), so that 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from hopplus.evaluation.statistics import Interval, seed_interval
-from hopplus.report import curves, prediction, replay, summary
+from hopplus.report import curves, prediction, replay, summary, world
 from hopplus.report.read import Run
 from hopplus.report.replay import Replay
 
@@ -23,6 +23,7 @@ GROUP_TITLES = {
     "wm": "World model",
     "moa": "Model of the others",
     "goal": "Goals",
+    "trust": "Trust in the models",
     "imagined": "Imagined data",
     "real": "Real data",
     "count": "Counts",
@@ -75,7 +76,14 @@ def page(run: Run, replays: Sequence[Replay], *, title: str | None = None, best:
         "caption": curves.curve_caption(run),
         "empty_words": _empty_words(run),
         "evaluation": _evaluation(run.evaluation),
-        "others": _others(run.others),
+        "measurements": [
+            found
+            for found in (
+                _measured("others", "The others", run.others, prediction.section),
+                _measured("world", "The world", run.world, world.section),
+            )
+            if found
+        ],
         "symbols": replay.symbols(),
         "symbol_half": replay.SYMBOL_HALF,
         "bricks": replay.brick_data(),
@@ -219,13 +227,15 @@ def _evaluation(evaluation: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {"words": words, "rows": rows}
 
 
-def _others(others: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _measured(
+    anchor: str, title: str, content: Mapping[str, Any] | None, section: Callable[[Mapping[str, Any]], Any]
+) -> dict[str, Any] | None:
     """A sentence, where it comes from, and tables and pictures in their order."""
-    if others is None:
+    if content is None:
         return None
-    words, parts = prediction.section(others)
-    source = {key: str(others[key]) for key in ("command", "version") if key in others}
-    return {"words": words, "source": source, "parts": [_drawn(part) for part in parts]}
+    words, parts = section(content)
+    source = {key: str(content[key]) for key in ("command", "version") if key in content}
+    return {"id": anchor, "title": title, "words": words, "source": source, "parts": [_drawn(part) for part in parts]}
 
 
 def _drawn(part: prediction.Drawing | prediction.Table) -> Picture | prediction.Table:

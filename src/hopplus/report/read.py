@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
-CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVALUATION_FILE, OTHERS_FILE = (
+CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVALUATION_FILE, OTHERS_FILE, WORLD_FILE = (
     "config.json",
     "metrics.jsonl",
     "timing.jsonl",
     "evaluation.json",
     "others.json",
+    "world.json",
 )
 CONFIG_KEYS = ("agent", "game", "seeds", "steps")
 AXIS_KEYS = ("update", "env_steps")
@@ -37,6 +38,8 @@ class Run:
     evaluation: dict[str, Any] | None
     others: dict[str, Any] | None = None
     """How well its models predict the other players, where that was measured."""
+    world: dict[str, Any] | None = None
+    """How good the worlds are that it learned, where that was measured."""
 
     @property
     def num_updates(self) -> int:
@@ -67,6 +70,7 @@ def read_run(folder: Path) -> Run:
         timing=_timing(folder, _read_lines(folder, TIMING_FILE)),
         evaluation=_read_object_if_there(folder, EVALUATION_FILE),
         others=_read_object_if_there(folder, OTHERS_FILE),
+        world=_read_object_if_there(folder, WORLD_FILE),
     )
 
 

@@ -2,15 +2,18 @@
 
 from dataclasses import replace
 
+from hopplus.learning.imagination import ImaginationConfig
 from hopplus.learning.learner import LearnerConfig
 from hopplus.learning.minds import MindConfig
 from hopplus.models.goals import GoalsConfig
 from hopplus.models.others import OthersConfig
+from hopplus.models.world import WorldConfig
 
 ABOUT = {
     "ppo": "plain PPO, each seat for itself",
     "omg": "infers a goal vector of each co-player, models its actions, and reads the goals in its policy",
     "hop": "believes that each co-player is after some kind of prey, by a Bayes filter; search comes later",
+    "hop_plus": "hop that also learns the world, imagines play in it, and learns from real and imagined play",
 }
 AGENTS = tuple(ABOUT)
 
@@ -22,4 +25,12 @@ def learner_of(agent: str, learner: LearnerConfig | None = None) -> LearnerConfi
         "omg": MindConfig(GoalsConfig(kind="continuous"), OthersConfig(models="each")),
         "hop": MindConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="each")),
     }
-    return replace(learner or LearnerConfig(), mind=minds[agent])
+    learner = replace(learner or LearnerConfig(), mind=minds.get(agent, minds["hop"]))
+    if agent != "hop_plus":
+        return learner
+    return replace(
+        learner,
+        envs=64,
+        world=WorldConfig(members=2),
+        imagination=ImaginationConfig(real_ratio=0.2, counterfactual=0.25),
+    )

@@ -21,7 +21,7 @@ def check_seed(seed: int) -> None:
 class RunConfig:
     """One training: an agent, a game, several seeds side by side."""
 
-    agent: tyro.conf.Suppress[Literal["ppo", "omg", "hop"]] = "ppo"
+    agent: tyro.conf.Suppress[Literal["ppo", "omg", "hop", "hop_plus"]] = "ppo"
     """The kind of agent."""
     game: str = "stag-hunt-4x4"
     """A name from `hopplus games`, or MODULE:FACTORY for a game of your own."""
@@ -79,6 +79,10 @@ class RunConfig:
             raise ValueError(
                 f"--co-players names {len(others)} players for the {seats} seats of {self.game}; "
                 f"name {seats - 1} at most, so that a seat is left to learn"
+            )
+        if self.learner.world.is_used and game.spec.num_walkers != seats:
+            raise ValueError(
+                f"--world.members: {self.game} has no board to learn; leave the world out, or take a grid game"
             )
         return Task(game, Lineup(others), self.num_updates, keep_prior=self.pretrained is not None)
 

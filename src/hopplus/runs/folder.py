@@ -6,6 +6,7 @@ timing.jsonl     a line per block of updates: how long it took
 evaluation.json  what `hopplus evaluate` found last, in self-play
 adaptation.json  the same with --adaptation: the frozen agent with every line-up of scripts
 others.json      how well the models of the other players predict, where that was measured
+world.json       the same of the learned world
 checkpoints/     written by orbax, each complete or not there
 tensorboard/     the same metrics as events, a folder per seed
 """
@@ -22,7 +23,7 @@ from hopplus import __version__
 from hopplus.runs.config import RunConfig
 
 CONFIG, METRICS, TIMING, EVALUATION = "config.json", "metrics.jsonl", "timing.jsonl", "evaluation.json"
-OTHERS = "others.json"
+OTHERS, WORLD = "others.json", "world.json"
 ADAPTATION = "adaptation.json"
 CHECKPOINTS, TENSORBOARD = "checkpoints", "tensorboard"
 DESCRIBED = {"version", "game_name", "game_version"}

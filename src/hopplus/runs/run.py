@@ -11,6 +11,7 @@ from hopplus.games.game import Game
 from hopplus.learning.learner import init, seats_of
 from hopplus.learning.minds import Mind, Player
 from hopplus.models.actor_critic import ActorCritic
+from hopplus.models.world import World
 from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, read_config
@@ -27,6 +28,8 @@ class Run:
     """Leading axes: seeds, learning seats."""
     minds: Mind
     """What each seat knows of its co-players; the same axes."""
+    worlds: World | None
+    """Leading axes: seeds, learners, members; None where none was learned."""
 
     @property
     def game(self) -> Game:
@@ -74,7 +77,7 @@ def load(folder: Path | str) -> Run:
         checkpoints.close()
     seats = jax.vmap(lambda params, minds: seats_of(config.learner, config.task, params, minds))
     seated = seats(state.params, state.minds)
-    return Run(folder, config, done, seated.params, seated.minds)
+    return Run(folder, config, done, seated.params, seated.minds, state.worlds)
 
 
 def state_shapes(config: RunConfig) -> PyTree[jax.ShapeDtypeStruct]:

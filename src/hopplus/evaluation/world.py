@@ -1,0 +1,241 @@
+"""How good is a model of the world? Against real episodes that it has not learned from.
+
+Every model is judged by the same two functions: what it says of one situation, as a picture of probabilities and as the
+likeliest outcome.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float32, Int32, Key
+
+from hopplus.games.coplayers import read_policies
+from hopplus.games.game import Game, GameSpec
+from hopplus.games.rollout import JointPolicy, play_episode
+from hopplus.learning.offline import Cast
+from hopplus.models import world
+from hopplus.models.world import Outcome, Situation, Transition, World
+
+SAME_REWARD = 0.05
+"""Rewards that are nearer to each other than this are the same."""
+OPEN_LOOP = 5
+SCRIPTS = {"stag_hunt": "nearest_stag,nearest_hare", "snowdrift": "nearest_drift,idler"}
+"""Whose mixed line-ups a world is judged on, by game."""
+IMPOSSIBLE = ("jumped", "doubled", "revived", "reward outside the support")
+
+
+class Foretold(eqx.Module):
+    """What a model says comes next."""
+
+    planes: Float32[Array, "*batch height width planes"]
+    """The probability of each cell of each plane to be on."""
+    outcome: Outcome
+    """The likeliest one."""
+
+
+Foretell = Callable[[Situation], Foretold]
+
+
+class Record(eqx.Module):
+    """Episodes as a world sees them."""
+
+    happened: Transition
+    """[episodes, steps]"""
+    valid: Bool[Array, "*episodes steps"]
+
+
+def record_episodes(
+    game: Game, make_players: Callable[[Array], JointPolicy], count: int, *, key: Key[Array, ""]
+) -> Record:
+    """Whole episodes of players that are drawn for each of them."""
+
+    def one(key_data):
+        who_key, play_key = jax.random.split(jax.random.wrap_key_data(key_data))
+        episode = play_episode(game, make_players(who_key), key=play_key)
+        boards, ended = jax.vmap(game.board)(episode.states), jax.vmap(game.terminated)(episode.states)
+        times = jnp.arange(len(episode.actions), dtype=jnp.int32)
+        happened = Transition(
+            Situation(boards[:-1], times, episode.actions, ended[:-1]), Outcome(boards[1:], episode.rewards, ended[1:])
+        )
+        return Record(happened, ~jnp.all(ended[:-1], axis=-1))
+
+    return jax.jit(jax.vmap(one))(jax.random.key_data(jax.random.split(key, count)))
+
+
+def line_ups(game: Game, self_play: JointPolicy | None) -> dict[str, Callable[[Array], JointPolicy]]:
+    """Whose play a world is judged on: each a function of a key that draws the players of one episode."""
+    spec = game.spec
+    scripts = read_policies(SCRIPTS.get(spec.name, "random"), spec)
+    found: dict[str, Callable[[Array], JointPolicy]] = {
+        "random play": lambda _: Cast(read_policies("random", spec), jnp.zeros(spec.num_agents, jnp.int32))
+    }
+    if spec.name in SCRIPTS:
+        kinds = lambda key: jax.random.randint(key, (spec.num_agents,), 0, len(scripts), jnp.int32)  # noqa: E731
+        found["mixed scripts"] = lambda key: Cast(scripts, kinds(key))
+    if self_play is not None:
+        found["self-play"] = lambda _: self_play
+    return found
+
+
+def joined(records: Iterable[Record]) -> Record:
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *records)
+
+
+def examples(spec: GameSpec, params: World, record: Record, count: int = 3) -> list[dict[str, Any]]:
+    """Steps that somebody was paid for, those first that the world was least sure of: as lists, for a picture."""
+    rows = jax.tree.map(jnp.asarray, transitions_of(record))
+    told = jax.jit(jax.vmap(by_world(spec, params)))(rows.now)
+    misses = np.asarray(jnp.sum(jnp.abs(told.planes - rows.after.board), axis=(1, 2, 3)))
+    paid = np.asarray(jnp.any((rows.after.rewards != 0) & ~rows.now.ended, axis=-1))
+    chosen = np.argsort(np.where(paid, -misses, np.inf))[:count]
+    boards = {"before": rows.now.board, "told": told.planes, "true": rows.after.board}
+    return [
+        {
+            "actions": [spec.action_names[action] for action in np.asarray(rows.now.actions[index])],
+            "rewards": np.asarray(rows.after.rewards[index]).tolist(),
+            "told_rewards": np.asarray(told.outcome.rewards[index]).tolist(),
+            **{name: np.round(np.asarray(board[index], np.float64), 4).tolist() for name, board in boards.items()},
+        }
+        for index in chosen
+    ]
+
+
+def transitions_of(record: Record) -> Transition:
+    """All that happened, one after the other, without what lies beyond the ends of episodes."""
+    valid = np.asarray(record.valid)
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[valid], record.happened)
+
+
+def by_world(spec: GameSpec, params: World) -> Foretell:
+    """A learned world, judged."""
+
+    def foretell(now: Situation) -> Foretold:
+        predicted = world.apply(params, spec, now)
+        return Foretold(world.expected_board(spec, now, predicted), world.draw(spec, now, predicted, key=None))
+
+    return foretell
+
+
+def judge(spec: GameSpec, foretell: Foretell, record: Record) -> dict[str, Any]:
+    """All figures of one model on one record."""
+    return _figures(spec, jax.jit(partial(_sums, spec, foretell))(record))
+
+
+def judge_worlds(spec: GameSpec, worlds: World, record: Record) -> dict[str, Any]:
+    """The same over several learned worlds, stacked: every one of them judged on all of the record."""
+
+    def program(worlds: World, record: Record):
+        each = jax.lax.map(lambda params: _sums(spec, by_world(spec, params), record), worlds)
+        return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), each)
+
+    return _figures(spec, jax.jit(program)(worlds, record))
+
+
+def _figures(spec: GameSpec, sums: Any) -> dict[str, Any]:
+    sums = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), sums)
+    ratio = lambda name: float(sums[name] / np.maximum(sums["count"], 1))  # noqa: E731
+    planes = sums["plane_errors"] / np.maximum(sums["count"], 1)
+    mse = float(planes.mean())
+    return {
+        "transitions": int(sums["count"]),
+        "exact_next_state": ratio("exact"),
+        "observation_mse": mse,
+        "psnr": float(-10 * np.log10(max(mse, 1e-12))),
+        "plane_mse": {plane.name: float(value) for plane, value in zip(spec.planes, planes, strict=True)},
+        "reward_mse": ratio("reward_errors"),
+        "end_error": ratio("end_errors"),
+        "paid_recall": float(sums["paid_right"] / np.maximum(sums["paid"], 1)),
+        "paid": int(sums["paid"]),
+        "open_loop_exact": float(sums["open_loop"] / np.maximum(sums["open_loops"], 1)),
+        "impossible": {name: int(value) for name, value in zip(IMPOSSIBLE, sums["impossible"], strict=True)},
+    }
+
+
+def _sums(spec: GameSpec, foretell: Foretell, record: Record) -> dict[str, Array]:
+    happened, valid = record.happened, record.valid
+    everywhere = lambda fn: jax.vmap(jax.vmap(fn))  # noqa: E731
+    told = everywhere(foretell)(happened.now)
+    true, playing = happened.after, ~happened.now.ended
+    counted = lambda numbers: jnp.sum(jnp.where(valid, numbers, 0.0))  # noqa: E731
+    misses = jnp.mean(jnp.square(told.planes - true.board), axis=(2, 3))
+    wrong = jnp.abs(told.outcome.rewards - true.rewards)
+    paid = playing & (true.rewards != 0)
+    noticed = (wrong < SAME_REWARD) & (told.outcome.ended == true.ended)
+    open_loop, whole = _open_loop(foretell, record)
+    found = everywhere(partial(impossible, spec))(happened.now, told.outcome)
+    return {
+        "count": jnp.sum(valid),
+        "exact": counted(everywhere(same)(told.outcome, true)),
+        "plane_errors": jnp.sum(jnp.where(valid[..., None], misses, 0.0), (0, 1)),
+        "reward_errors": counted(jnp.mean(jnp.square(told.outcome.rewards - true.rewards), axis=-1)),
+        "end_errors": counted(jnp.mean(told.outcome.ended != true.ended, axis=-1)),
+        "paid": counted(jnp.sum(paid, axis=-1)),
+        "paid_right": counted(jnp.sum(paid & noticed, axis=-1)),
+        "open_loop": jnp.sum(open_loop & whole),
+        "open_loops": jnp.sum(whole),
+        "impossible": jnp.sum(jnp.where(valid[..., None], found, 0), (0, 1)),
+    }
+
+
+def same(one: Outcome, other: Outcome) -> Bool[Array, ""]:
+    """The same board, cell for cell, and the same seats out of the game."""
+    return jnp.all(one.board == other.board) & jnp.all(one.ended == other.ended)
+
+
+def _open_loop(foretell: Foretell, record: Record) -> tuple[Bool[Array, "..."], Bool[Array, "..."]]:
+    """Whether the model, fed with what it says itself, is right for so many steps; and where there are so many."""
+    happened = record.happened
+    num_steps = record.valid.shape[1] - OPEN_LOOP + 1
+
+    def one(now: Situation, after: Outcome):
+        def step(carry, data):
+            board, ended, right = carry
+            actions, time, true = data
+            told = foretell(Situation(board, time, actions, ended)).outcome
+            return (told.board, told.ended, right & same(told, true)), None
+
+        first = (now.board[0], now.ended[0], jnp.bool_(True))
+        (_, _, right), _ = jax.lax.scan(step, first, (now.actions, now.time, after))
+        return right
+
+    windows = np.arange(num_steps)[:, None] + np.arange(OPEN_LOOP)
+    cut = lambda tree: jax.tree.map(lambda leaf: leaf[:, windows], tree)  # noqa: E731
+    right = jax.vmap(jax.vmap(one))(cut(happened.now), cut(happened.after))
+    return right, jnp.all(record.valid[:, windows], axis=-1)
+
+
+def impossible(spec: GameSpec, now: Situation, after: Outcome) -> Int32[Array, " kinds"]:
+    """How many seats did what cannot be done: `IMPOSSIBLE` has the names."""
+    before, walkers = now.board[..., : spec.num_walkers] > 0, after.board[..., : spec.num_walkers] > 0
+    reach = before
+    for move in range(world.NUM_STEPS):
+        reach |= world.shifted(before, move)
+    was_there = jnp.any(before, axis=(0, 1))
+    jumped = jnp.any(walkers & ~reach, axis=(0, 1)) & was_there
+    doubled = jnp.sum(walkers, axis=(0, 1)) > 1
+    revived = (jnp.any(walkers, axis=(0, 1)) & ~was_there) | (now.ended & ~after.ended)
+    support = jnp.asarray(spec.reward_support, jnp.float32)
+    outside = jnp.min(jnp.abs(after.rewards[:, None] - support), axis=-1) > SAME_REWARD
+    return jnp.stack([jnp.sum(each, dtype=jnp.int32) for each in (jumped, doubled, revived, outside & ~now.ended)])
+
+
+def count_impossible(
+    spec: GameSpec, params: World, happened: Transition, draws: int, *, key: Key[Array, ""]
+) -> dict[str, int]:
+    """The same over outcomes that are drawn, so many for each situation."""
+
+    def one(now, key_data):
+        predicted = world.apply(params, spec, now)
+        keys = jax.random.split(jax.random.wrap_key_data(key_data), draws)
+        drawn = jax.vmap(lambda key: impossible(spec, now, world.draw(spec, now, predicted, key=key)))(keys)
+        return jnp.sum(drawn, axis=0)
+
+    count = len(happened.now.time)
+    keys = jax.random.key_data(jax.random.split(key, count))
+    found = jax.jit(lambda now, keys: jnp.sum(jax.lax.map(lambda row: one(*row), (now, keys), batch_size=1024), axis=0))
+    return dict(zip(IMPOSSIBLE, np.asarray(found(happened.now, keys)).tolist(), strict=True))

@@ -1,0 +1,295 @@
+"""Imagined play: the seat's own policy among co-players as it knows them, in the world as it learned it.
+
+It begins at real states with what the seat really thought there, and runs through the same rollout as real play, so an
+imagined step carries all that a real one does: inferred goals, legal actions, values, who is still in the game. An
+episode that ends is followed by another from a real first state.
+
+Co-players act by their models. Their goals are what the seat infers as the imagined episode goes on (`belief`), or
+goals that were drawn for this table and never seen (`counterfactual`). Acting by the belief at every step is the same
+as drawing a goal once: the drawn action is evidence for the goal that made it likely.
+
+    weight of a step = trust(rewards) trust(ends) (trust(board) prod_j trust(j))^depth
+
+With trust on, every factor is measured on real play that the models had not learned from.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float32, Int32, Key
+
+from hopplus.games.coplayers import Memory
+from hopplus.games.game import Game, GameSpec, Observation
+from hopplus.games.rollout import Table
+from hopplus.learning import minds
+from hopplus.learning.minds import Filter, Impression, Mind, MindConfig
+from hopplus.learning.ppo import Batch, Metrics, PPOConfig, Source, check_number, look_back, weighted_mean
+from hopplus.learning.record import spread
+from hopplus.learning.rollout import Thought, Trajectory, collect
+from hopplus.models import actor_critic
+from hopplus.models.actor_critic import ActorCritic
+from hopplus.models.goals import goal_size
+from hopplus.models.world import LearnedGame, World, from_view
+from hopplus.planning import beliefs
+
+LEAST_WEIGHT = 0.3
+"""Steps that are trusted less are no data: this is how distrust shortens imagined play."""
+TOLERATED = 0.05
+"""An error up to this is the noise of measuring it."""
+
+
+@dataclass(frozen=True)
+class ImaginationConfig:
+    """What is imagined, and how much it counts."""
+
+    real_ratio: float = 1.0
+    """The share of real data in what the policy learns from; 1 imagines nothing."""
+    length: int = 18
+    """Steps of imagined play from each real state."""
+    critic: Literal["all", "real", "weighted"] = "weighted"
+    """Which data the critic learns from: all alike, real data only, or imagined data by how far it is trusted."""
+    reward: Literal["predicted", "zero"] = "predicted"
+    """What imagined steps pay; zero is for experiments."""
+    counterfactual: float = 0.0
+    """The share of imagined tables whose co-players are given goals that were not seen; the others act by belief."""
+    trust: bool = True
+    """Whether imagined data counts less the worse the models predict real play."""
+
+    @property
+    def is_used(self) -> bool:
+        return self.real_ratio < 1
+
+    def check(self) -> None:
+        """Raise where a setting makes no sense."""
+        check_number("imagination", "real_ratio", self.real_ratio, 0 < self.real_ratio <= 1, "above 0, and 1 at most")
+        check_number("imagination", "length", self.length, self.length >= 1, "of 1 or more")
+        fine = 0 <= self.counterfactual <= 1
+        check_number("imagination", "counterfactual", self.counterfactual, fine, "between 0 and 1")
+
+    def num_tables(self, real_steps: int) -> int:
+        """Imagined tables of each seat, for so many real steps."""
+        return max(round(real_steps * (1 / self.real_ratio - 1) / self.length), 1)
+
+
+class Company(eqx.Module):
+    """Who the co-players of an imagined table are."""
+
+    goals: Float32[Array, "*tables others goal"]
+    told: Bool[Array, "*tables"]
+    """Whether they have these goals; otherwise they act as the seat believes."""
+
+
+class Imagined(eqx.Module):
+    """The players of an imagined table: the ego, who learns, in the first seat of its own order, and its models."""
+
+    params: ActorCritic
+    mind: Mind
+    game: Game
+    config: MindConfig = eqx.field(static=True)
+    num_learning: int = eqx.field(static=True, default=1)
+
+    def start(self) -> Memory:
+        spec = self.game.spec
+        company = Company(jnp.zeros((spec.num_agents - 1, goal_size(self.config.goals, spec))), jnp.bool_(False))
+        return _thought(minds.start(self.config, spec)), company
+
+    def again(self, memory: Memory) -> Memory:
+        thought, company = memory
+        return _thought(minds.again(self.config, self.game.spec, _only(thought.impression))), company
+
+    def __call__(
+        self, observations: Observation, legal: Bool[Array, "agents actions"], memory: Memory
+    ) -> tuple[Float32[Array, "agents actions"], Memory]:
+        thought, company = memory
+        view = jax.tree.map(lambda leaf: leaf[0], observations)
+        impression = minds.perceive(self.config, self.game, self.mind, view, _only(thought.impression))
+        log_probabilities, value = actor_critic.apply(self.params, view, legal[0], impression.goals)
+        goal = jnp.where(company.told, company.goals, impression.goals)
+        predicted = self._others(observations, impression, goal)
+        predicted = jnp.where(legal[1:], predicted, 0.0)
+        probabilities = jnp.concatenate([jnp.exp(log_probabilities)[None], predicted])
+        return probabilities, (_thought(impression, value), company)
+
+    def _others(
+        self, observations: Observation, impression: Impression, goal: Float32[Array, "others goal"]
+    ) -> Float32[Array, "others actions"]:
+        if isinstance(impression.kept, Filter):
+            return jax.vmap(beliefs.predictive)(goal, impression.kept.predicted)
+        seen = minds.look_at(self.game, jax.tree.map(lambda leaf: leaf[1:], observations))
+        return minds.predict(self.mind, seen, goal)
+
+
+def _thought(impression: Impression, value: Float32[Array, ""] | None = None) -> Thought:
+    values = jnp.zeros(1, jnp.float32) if value is None else value[None]
+    return Thought(values, jax.tree.map(lambda leaf: leaf[None], impression))
+
+
+def _only(impression: Impression) -> Impression:
+    return jax.tree.map(lambda leaf: leaf[0], impression)
+
+
+class Branches(eqx.Module):
+    """Where imagined play of one seat begins: real views, and what the seat thought when it came there."""
+
+    views: Observation
+    """[tables]"""
+    impression: Impression
+    """Before it took in the view."""
+    starts: Observation
+    """First views of real episodes, [starts]."""
+
+
+def branches(
+    config: ImaginationConfig, real_steps: int, game: Game, tables: Table, steps: Trajectory
+) -> Branches | None:
+    """For each learning seat, stacked; `tables` as they are after the steps."""
+    if not config.is_used:
+        return None
+    num_learning, num_envs = steps.legal.shape[2], len(tables.reset_before)
+    thought, _ = tables.memory
+    seats_first = lambda leaf: jnp.moveaxis(leaf, 1, 0)  # noqa: E731
+    seen = jax.tree.map(lambda leaf: leaf[:, :num_learning], jax.vmap(game.observe)(tables.state))
+    chosen = np.arange(config.num_tables(real_steps)) % num_envs
+    views, impression = jax.tree.map(lambda leaf: seats_first(leaf)[:, chosen], (seen, thought.impression))
+    is_first = steps.reset_before.reshape(-1)
+    first = jnp.argsort(~is_first)[:num_envs]
+    first = jnp.where(is_first[first], first, first[0])
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[first], steps.observation)
+    return Branches(views, impression, jax.tree.map(seats_first, flat))
+
+
+def draw_company(
+    config: ImaginationConfig, mind_config: MindConfig, spec: GameSpec, num_tables: int, *, key: Key[Array, ""]
+) -> Company:
+    """Goals that were not seen: every symbol alike, or vectors from the prior."""
+    told_key, goal_key = jax.random.split(key)
+    told = jax.random.bernoulli(told_key, config.counterfactual, (num_tables,))
+    size = goal_size(mind_config.goals, spec)
+    shape = (num_tables, spec.num_agents - 1)
+    if mind_config.goals.kind == "continuous":
+        return Company(jax.random.normal(goal_key, (*shape, size)), told)
+    return Company(jax.nn.one_hot(jax.random.randint(goal_key, shape, 0, max(size, 1)), size), told)
+
+
+def imagine(
+    config: ImaginationConfig,
+    mind_config: MindConfig,
+    game: Game,
+    params: ActorCritic,
+    mind: Mind,
+    member: World,
+    begin: Branches,
+    *,
+    key: Key[Array, ""],
+) -> tuple[Trajectory, Float32[Array, "tables 1"]]:
+    """Imagined play of one seat, [tables, time], and the values of the states that it stopped at."""
+    spec = game.spec
+    company_key, act_key, table_key = jax.random.split(key, 3)
+    num_tables = len(begin.views.time)
+    world = LearnedGame(member, game, jax.vmap(partial(from_view, spec))(begin.starts))
+    company = draw_company(config, mind_config, spec, num_tables, key=company_key)
+    players = Imagined(params, mind, game, mind_config)
+    fresh = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_tables, *leaf.shape)), players.start()[0].impression)
+    really = jax.tree.map(lambda leaf: leaf[:, None], begin.impression)
+    impression = _where_tables(company.told, fresh, really)
+    thought = Thought(jnp.zeros((num_tables, 1), jnp.float32), impression)
+    first = jax.tree.map(lambda leaf: leaf[np.arange(num_tables) % len(begin.starts.time)], world.starts)
+    states = _where_tables(company.told, first, jax.vmap(partial(from_view, spec))(begin.views))
+    tables = Table(states, (thought, company), jnp.zeros(num_tables, bool))
+    seat_keys = jax.random.split(act_key, spec.num_agents)
+    _, steps, last_values = collect(world, players, tables, config.length, seat_keys=seat_keys, table_key=table_key)
+    if config.reward == "zero":
+        steps = replace(steps, rewards=jnp.zeros_like(steps.rewards))
+    return steps, last_values
+
+
+def _where_tables(flags: Bool[Array, " tables"], one, other):
+    pick = lambda a, b: jnp.where(flags.reshape(-1, *[1] * (a.ndim - 1)), a, b)  # noqa: E731
+    return jax.tree.map(pick, one, other)
+
+
+def trust_of(config: ImaginationConfig, errors: Metrics) -> Metrics:
+    """How far each model is trusted, from 0 to 1, by its error on real play."""
+    good = lambda error: jnp.clip((1 - error) / (1 - TOLERATED), 0.0, 1.0)  # noqa: E731
+    trust = {
+        "trust/board": jnp.clip(1 - errors["wm/board_error"], 0.0, 1.0),
+        "trust/reward": good(errors["wm/reward_error"]),
+        "trust/end": good(errors["wm/end_error"]),
+        "trust/others": good(errors["moa/misfit"]),
+    }
+    return trust if config.trust else jax.tree.map(jnp.ones_like, trust)
+
+
+def weights_by_depth(trust: Metrics, depth: Int32[Array, "tables time"]) -> Float32[Array, "tables time"]:
+    """How much an imagined step counts that lies so many imagined steps after a real state."""
+    for_ever = trust["trust/reward"] * trust["trust/end"]
+    each_step = trust["trust/board"] * jnp.prod(trust["trust/others"])
+    weights = for_ever * each_step ** (depth + 1)
+    return jnp.where(weights < LEAST_WEIGHT, 0.0, weights)
+
+
+def depth_of(reset_before: Bool[Array, "tables time"]) -> Int32[Array, "tables time"]:
+    """Imagined steps since the last real state: an episode that begins anew begins at one."""
+    times = jnp.arange(reset_before.shape[1], dtype=jnp.int32)
+    return times - jax.lax.cummax(jnp.where(reset_before, times, 0), axis=1)
+
+
+def imagined_batch(
+    config: ImaginationConfig,
+    mind_config: MindConfig,
+    ppo_config: PPOConfig,
+    game: Game,
+    agent: tuple[ActorCritic, Mind, World],
+    trust: Metrics,
+    real: Batch,
+    begin: Branches,
+    *,
+    key: Key[Array, ""],
+) -> tuple[Batch, Metrics]:
+    """Real and imagined samples of one learner, [seats, samples], and what the imagined ones are like."""
+    params, mind, members = agent
+    num_members, num_seats = members.cell.bias.shape[0], real.active.shape[0]
+    num_tables = begin.views.time.shape[1] // num_members * num_members
+    cut = lambda leaf: leaf[:, :num_tables].reshape(num_seats, num_members, -1, *leaf.shape[2:])  # noqa: E731
+    views, impression = jax.tree.map(cut, (begin.views, begin.impression))
+    keys = jax.random.key_data(jax.random.split(key, (num_seats, num_members)))
+
+    def one(member, views, impression, starts, key_data):
+        begin = Branches(views, impression, starts)
+        key = jax.random.wrap_key_data(key_data)
+        steps, last_values = imagine(config, mind_config, game, params, mind, member, begin, key=key)
+        rewards = jnp.moveaxis(steps.rewards[:, :, :1], 2, 0)
+        return look_back(ppo_config, steps, last_values), rewards, depth_of(steps.reset_before)[None]
+
+    over_members = jax.vmap(one, in_axes=(0, 0, 0, None, 0))
+    over_seats = jax.vmap(over_members, in_axes=(None, 0, 0, 0, 0))
+    batch, rewards, depth = over_seats(members, views, impression, begin.starts, keys)
+    batch, rewards, depth = jax.tree.map(
+        lambda leaf: leaf.reshape(num_seats, num_tables * config.length, *leaf.shape[5:]), (batch, rewards, depth)
+    )
+    weights = weights_by_depth(trust, depth)
+    count = lambda mask: jnp.sum(mask, dtype=jnp.float32)  # noqa: E731
+    used = batch.active & (weights > 0)
+    metrics = {
+        "imagined/weight": weighted_mean(weights, batch.active),
+        "imagined/depth": weighted_mean(depth.astype(jnp.float32), used),
+        "count/samples/imagined": count(used),
+    }
+    for name, numbers in (("reward", rewards), ("return", batch.targets), ("old_value", batch.values)):
+        metrics |= jax.tree.map(lambda leaf: leaf[0], spread(f"imagined/{name}", numbers[None], batch.active[None]))
+    return mixed(config, real, batch, weights), metrics
+
+
+def mixed(config: ImaginationConfig, real: Batch, imagined: Batch, weights: Float32[Array, "seats samples"]) -> Batch:
+    """One batch, [seats, samples]; what is not trusted at all is no data."""
+    ones = jnp.ones(real.active.shape, jnp.float32)
+    of_critic = {"all": jnp.ones_like(weights), "real": jnp.zeros_like(weights), "weighted": weights}[config.critic]
+    real = replace(real, source=Source(jnp.zeros_like(real.active), ones, ones))
+    source = Source(jnp.ones_like(imagined.active), weights, of_critic)
+    imagined = replace(imagined, active=imagined.active & (weights > 0), source=source)
+    return jax.tree.map(lambda one, other: jnp.concatenate([one, other], axis=1), real, imagined)

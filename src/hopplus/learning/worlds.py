@@ -1,0 +1,182 @@
+"""How a learner's world is trained on line, and how far it can be trusted.
+
+What happened is kept in a replay buffer, so that a catch that became rare is not forgotten. Each member of the ensemble
+draws its own samples. The world is scored on every update's play before it learns from it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import flashbax
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float32, Int32, Key, PyTree
+
+from hopplus.games.game import GameSpec
+from hopplus.learning.ppo import Metrics, check_number
+from hopplus.models import world
+from hopplus.models.world import Outcome, Situation, Transition, World
+
+FINAL_RATE = 0.1
+"""The learning rate falls to this share of itself over a run."""
+
+
+@dataclass(frozen=True)
+class WorldTrainingConfig:
+    """How a world is trained."""
+
+    replay: int = 65_536
+    """Transitions that are kept, for each seed."""
+    tables: int = 32
+    """How many of the tables of an update are added to them."""
+    minibatches: int = 8
+    """Gradient steps in each update."""
+    minibatch_size: int = 256
+    """Transitions in each of them, for every member."""
+    learning_rate: float = 3e-3
+    """Of Adam; a run ends with a tenth of it."""
+
+    def check(self) -> None:
+        """Raise where a setting makes no sense."""
+        for name in ("replay", "tables", "minibatches", "minibatch_size"):
+            check_number("world-training", name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
+        check_number("world-training", "learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")
+
+
+def optimizer() -> optax.GradientTransformation:
+    """Adam without its learning rate, which changes over a run."""
+    return optax.chain(optax.clip_by_global_norm(10.0), optax.scale_by_adam())
+
+
+def buffer(config: WorldTrainingConfig) -> Any:
+    return flashbax.make_item_buffer(config.replay, 1, config.minibatch_size, add_batches=True)
+
+
+def empty_replay(config: WorldTrainingConfig, spec: GameSpec) -> PyTree[Array]:
+    agents = jnp.zeros(spec.num_agents)
+    board = jnp.zeros((spec.height, spec.width, len(spec.planes)), jnp.uint8)
+    now = Situation(board, jnp.int32(0), agents.astype(jnp.int32), agents > 0)
+    return buffer(config).init(Transition(now, Outcome(board, agents, agents > 0)))
+
+
+def remember(
+    config: WorldTrainingConfig, replay: PyTree[Array] | None, happened: Transition | None
+) -> tuple[PyTree[Array] | None, Transition | None]:
+    """Keep what happened at the first so many tables, [envs, time, ...]; also that part of it, in rows."""
+    if happened is None:
+        return None, None
+    rows = jax.tree.map(lambda leaf: leaf[: config.tables].reshape(-1, *leaf.shape[2:]), happened)
+    rows = jax.tree.map(lambda leaf: leaf[: config.replay], rows)
+    return buffer(config).add(replay, rows), rows
+
+
+def mean_loss(params: World, spec: GameSpec, batch: Transition) -> tuple[Float32[Array, ""], Metrics]:
+    """Over a minibatch, for one member."""
+    losses, parts = jax.vmap(partial(world.loss, params, spec))(batch)
+    return jnp.mean(losses), jax.tree.map(jnp.mean, parts)
+
+
+def update(
+    config: WorldTrainingConfig,
+    spec: GameSpec,
+    remaining: Float32[Array, ""],
+    learner: tuple[World, PyTree[Array], PyTree[Array], Int32[Array, " agents"], Key[Array, ""]],
+) -> tuple[World, PyTree[Array], Metrics]:
+    """All gradient steps of all members, [members, ...], `remaining` being the share of the run that is left.
+
+    Boards are read in the learner's own order of seats: a sum over seats is then the same to the bit, wherever it sits.
+    """
+    members, optimizer_state, replay, order, key = learner
+    transform, sample = optimizer(), buffer(config).sample
+    rate = config.learning_rate * (FINAL_RATE + (1 - FINAL_RATE) * remaining)
+    num_members = members.cell.bias.shape[0]
+
+    def one_member(params, optimizer_state, key_data):
+        batch = world.seen_by(spec, sample(replay, jax.random.wrap_key_data(key_data)).experience, order)
+        gradient, parts = jax.grad(mean_loss, has_aux=True)(params, spec, batch)
+        steps, optimizer_state = transform.update(gradient, optimizer_state)
+        return jax.tree.map(lambda param, step: param - rate * step, params, steps), optimizer_state, parts
+
+    def one_step(carry: tuple[Any, Any], keys: Array):
+        members, optimizer_state, parts = jax.vmap(one_member)(carry[0], carry[1], keys)
+        return (members, optimizer_state), jax.tree.map(jnp.mean, parts)
+
+    keys = jax.random.key_data(jax.random.split(key, (config.minibatches, num_members)))
+    (members, optimizer_state), parts = jax.lax.scan(one_step, (members, optimizer_state), keys)
+    losses = {f"wm/{name}": jnp.mean(part) for name, part in parts.items()}
+    counts = {
+        "count/updates/world": jnp.float32(config.minibatches),
+        "count/samples/world": jnp.float32(config.minibatches * config.minibatch_size * num_members),
+    }
+    return members, optimizer_state, {"wm/loss": sum(losses.values(), jnp.float32(0)), **losses, **counts}
+
+
+def score(spec: GameSpec, members: World, happened: Transition) -> Metrics:
+    """How wrong the members' likeliest outcomes are, a mean over them; nothing of `happened` was learned from yet.
+
+    board    share of transitions whose next board is not the true one, cell for cell
+    reward   |predicted - true| over |true|, summed over all seats and steps
+    ended    ends that were missed or made up, over the true ones
+    """
+
+    def one_member(params: World) -> Outcome:
+        one = lambda now: world.draw(spec, now, world.apply(params, spec, now), key=None)  # noqa: E731
+        return jax.vmap(one)(happened.now)
+
+    told, true = jax.vmap(one_member)(members), happened.after
+    playing = ~happened.now.ended
+    wrong = jnp.any(told.board != true.board, axis=(-1, -2, -3))
+    missed = jnp.sum(jnp.abs(told.rewards - true.rewards) * playing, axis=(1, 2))
+    paid = jnp.sum(jnp.abs(true.rewards) * playing)
+    misjudged = jnp.sum((told.ended != true.ended) & playing, axis=(1, 2))
+    ends = jnp.sum(true.ended & playing)
+    differ = jnp.any(told.board != told.board[:1], axis=(0, -1, -2, -3))
+    return {
+        "wm/board_error": jnp.mean(wrong, dtype=jnp.float32),
+        "wm/reward_error": jnp.mean(missed / jnp.maximum(paid, 1e-3)),
+        "wm/end_error": jnp.mean(misjudged / jnp.maximum(ends, 1)),
+        "wm/disagreement": jnp.mean(differ, dtype=jnp.float32),
+    }
+
+
+def fit(
+    loss: Callable[[Any, Transition], tuple[Array, Metrics]],
+    params: Any,
+    data: Transition,
+    *,
+    epochs: int,
+    minibatch_size: int = 256,
+    learning_rate: float = 3e-3,
+    key: Key[Array, ""],
+    on_epoch: Callable[[int], None] | None = None,
+) -> Any:
+    """Train a world of any kind on transitions that are there already; the rate falls to a thirtieth.
+
+    `loss` is of one transition.
+    """
+    count = len(data.now.time) // minibatch_size * minibatch_size
+    schedule = optax.linear_schedule(learning_rate, learning_rate / 30, count // minibatch_size * epochs)
+    transform = optax.chain(optax.clip_by_global_norm(10.0), optax.adam(schedule))
+    data = jax.tree.map(jnp.asarray, data)
+
+    @jax.jit
+    def one_epoch(params, state, order):
+        def one_step(carry, chosen):
+            params, state = carry
+            batch = jax.tree.map(lambda leaf: leaf[chosen], data)
+            gradient = jax.grad(lambda params: jnp.mean(jax.vmap(partial(loss, params))(batch)[0]))(params)
+            steps, state = transform.update(gradient, state)
+            return (optax.apply_updates(params, steps), state), None
+
+        return jax.lax.scan(one_step, (params, state), order)[0]
+
+    state = transform.init(params)
+    for epoch in range(epochs):
+        order = jax.random.permutation(jax.random.fold_in(key, epoch), len(data.now.time))[:count]
+        params, state = one_epoch(params, state, order.reshape(-1, minibatch_size))
+        if on_epoch:
+            on_epoch(epoch)
+    return params

@@ -1,0 +1,93 @@
+"""What a learned world knows: the page's section, and pictures of what it foretold beside what came.
+
+Probabilities are shown, never rounded boards: a player who is in two cells with .6 and .4 must look like that.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hopplus.games import draw
+from hopplus.report.curves import INK, PAPER, RULE, style_axes
+from hopplus.report.prediction import WHITE_ON, Drawing, Table
+
+PLANE_SIZE = 1.05
+CERTAIN = 0.005
+"""Probabilities nearer to 0 or 1 than this are drawn without a number."""
+FIGURES = {
+    "exact_next_state": "exact next state",
+    "observation_mse": "observation MSE",
+    "reward_mse": "reward MSE",
+    "end_error": "wrong ends",
+    "paid_recall": "paid steps right",
+    "open_loop_exact": "5 steps exact",
+    "transitions": "transitions",
+}
+ROWS = {"before": "before", "told": "foretold", "true": "what came"}
+CAPTION = (
+    "Steps that somebody was paid for, of those the ones that the world was least sure of. A cell is the probability "
+    "of the plane to be on there; certain ones have no number."
+)
+
+
+def foretold(example: Mapping[str, Any], planes: Sequence[str]) -> Figure:
+    """One step: each plane before it, as the world foretold it, and as it came."""
+    boards = {row: np.asarray(example[key], np.float64) for key, row in ROWS.items()}
+    size = (PLANE_SIZE * len(planes) + 0.6, PLANE_SIZE * len(boards) + 0.5)
+    sheet = Figure(figsize=size, facecolor=PAPER, layout="constrained")
+    grid = sheet.subplots(len(boards), len(planes), squeeze=False)
+    for (row, board), line in zip(boards.items(), grid, strict=True):
+        for index, (name, axes) in enumerate(zip(planes, line, strict=True)):
+            _draw_plane(axes, board[..., index])
+            if row == "before":
+                axes.set_title(name.replace("_", " "), fontsize=8.0, color=INK)
+        line[0].set_ylabel(row, fontsize=8.0, color=INK)
+    return sheet
+
+
+def _draw_plane(axes: Axes, cells: np.ndarray) -> None:
+    """Rectangles and not an image, because the page loads no images."""
+    style_axes(axes)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    height, width = cells.shape
+    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal", xticks=[], yticks=[])
+    for (row, column), share in np.ndenumerate(cells):
+        colour = (draw.player_colour(0), float(np.clip(share, 0, 1)))
+        axes.bar(column, 1.0, 1.0, row - 0.5, facecolor=colour, edgecolor=RULE, linewidth=0.5)
+        if CERTAIN < share < 1 - CERTAIN:
+            ink = "white" if share > WHITE_ON else INK
+            axes.text(column, row, f"{share:.2f}"[1:], color=ink, fontsize=6.5, ha="center", va="center")
+
+
+def section(content: Mapping[str, Any]) -> tuple[str, list[Drawing | Table]]:
+    """What the page says and shows of `world.json`."""
+    scores, planes = content.get("line_ups") or {}, content.get("planes") or []
+    impossible = content.get("impossible_drawn") or {}
+    parts: list[Drawing | Table] = []
+    if scores:
+        rows = [[name, *(_words(score.get(key)) for key in FIGURES)] for name, score in scores.items()]
+        parts.append(Table("On real episodes", ["line-up", *FIGURES.values()], rows))
+        by_plane = [
+            [name, *(_words(score["plane_mse"].get(plane)) for plane in planes)] for name, score in scores.items()
+        ]
+        parts.append(Table("Squared error of each plane", ["line-up", *planes], by_plane))
+    for number, example in enumerate(content.get("examples") or [], start=1):
+        did = ", ".join(example["actions"])
+        parts.append(Drawing(f"Foretold and true, {number}: {did}", foretold(example, planes), CAPTION))
+    found = ", ".join(f"{count} {what}" for what, count in impossible.items())
+    return (
+        f"What the learned worlds foretell, on episodes that they did not learn from. Impossible outcomes: {found}.",
+        parts,
+    )
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not isinstance(value, float):
+        return "-"
+    return f"{value:.4f}" if value > 0.01 else f"{value:.1e}"

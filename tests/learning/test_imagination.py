@@ -1,0 +1,205 @@
+"""Imagined play carries what real play carries, counts as far as it is trusted, and cannot hide."""
+
+from dataclasses import replace
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.learning import minds, modelling, ppo
+from hopplus.learning.imagination import (
+    LEAST_WEIGHT,
+    Branches,
+    ImaginationConfig,
+    branches,
+    depth_of,
+    draw_company,
+    imagine,
+    imagined_batch,
+    mixed,
+    trust_of,
+    weights_by_depth,
+)
+from hopplus.learning.ppo import Batch, PPOConfig, Source, look_back
+from hopplus.models import world
+from hopplus.models.world import WorldConfig
+from learning.played import CONFIGS, GAME, of_learner, two_updates
+
+CONFIG = ImaginationConfig(real_ratio=0.5, length=5, counterfactual=0.5)
+MIND = CONFIGS["omg"].mind
+NO_ERROR = {name: jnp.float32(0) for name in ("wm/board_error", "wm/reward_error", "wm/end_error")}
+NO_ERROR["moa/misfit"] = jnp.zeros(3)
+
+
+@cache
+def agent():
+    """One learner's policy and models after an update, and a world that knows nothing."""
+    played = two_updates()[1]
+    params, mind = (of_learner(each, 1) for each in (played.after.params, played.after.minds))
+    keys = jax.random.split(jax.random.key(2), 2)
+    members = jax.vmap(lambda key: world.init(WorldConfig(2, hidden=8, pooled=4), GAME.spec, key=key))(keys)
+    return played, params, mind, members
+
+
+@cache
+def begin():
+    played = agent()[0]
+    stacked = jax.jit(partial(branches, CONFIG, 48, GAME))(played.after.tables, played.steps)
+    return jax.tree.map(lambda leaf: leaf[1], stacked)
+
+
+@cache
+def imagined(config=CONFIG):
+    _, params, mind, members = agent()
+    member = jax.tree.map(lambda leaf: leaf[0], members)
+    program = jax.jit(partial(imagine, config, MIND, GAME))
+    return program(params, mind, member, begin(), key=jax.random.key(7))
+
+
+def test_it_begins_where_the_seat_really_was():
+    played = agent()[0]
+    views = jax.vmap(GAME.observe)(played.after.tables.state)
+    found: Branches = begin()
+    count = CONFIG.num_tables(48)
+    np.testing.assert_array_equal(found.views.planes, views.planes[np.arange(count) % len(views.planes), 1])
+    real = played.steps.observation.planes[played.steps.reset_before][:, 1]
+    assert all(any(np.array_equal(one, other) for other in real) for one in found.starts.planes)
+
+
+def test_goals_are_those_that_the_seat_infers():
+    """Trap 2: no imagined step with goal = 0 where a real one would carry an inferred goal."""
+    _, _, mind, _ = agent()
+    steps, _ = imagined()
+    told = draw_company(CONFIG, MIND, GAME.spec, len(steps.actions), key=_company_key()).told
+    assert 0 < int(told.sum()) < len(told)
+
+    def infer(view, impression):
+        return minds.perceive(MIND, GAME, mind, view, impression).goals
+
+    first = jax.tree.map(lambda leaf: leaf[:, 0, 0], steps.observation)
+    fresh = minds.start(MIND, GAME.spec)
+    for table in np.flatnonzero(steps.in_game[:, 0, 0]):
+        impression = jax.tree.map(lambda leaf, at=table: leaf[at], begin().impression)
+        view = jax.tree.map(lambda leaf, at=table: leaf[at], first)
+        expected = infer(view, fresh if told[table] else impression)
+        np.testing.assert_allclose(steps.goals[table, 0, 0], expected, rtol=1e-5, atol=1e-6)
+    assert np.any(steps.goals[:, 1:] != steps.goals[:, :1])
+
+
+def _company_key():
+    return jax.random.split(jax.random.key(7), 3)[0]
+
+
+def test_legal_actions_are_those_of_the_imagined_board():
+    """Trap 6."""
+    steps, _ = imagined()
+    legal = jax.vmap(jax.vmap(jax.vmap(GAME.legal_in_view)))(steps.observation)
+    playing = np.asarray(steps.in_game[:, :, :1])
+    np.testing.assert_array_equal(np.asarray(steps.legal)[playing], np.asarray(legal)[playing])
+    taken = np.take_along_axis(np.asarray(steps.legal[:, :, 0]), np.asarray(steps.actions[:, :, :1]), axis=-1)
+    assert np.all(taken[playing])
+    assert not np.all(steps.legal)
+
+
+def test_imagined_rewards_can_be_left_out():
+    steps, _ = imagined(replace(CONFIG, reward="zero"))
+    assert not np.any(steps.rewards)
+    assert np.any(imagined()[0].rewards)
+
+
+def test_depth_counts_from_the_last_real_state():
+    resets = jnp.array([[False, False, True, False, False], [True, False, False, False, True]])
+    np.testing.assert_array_equal(depth_of(resets), [[0, 1, 0, 1, 2], [0, 1, 2, 3, 0]])
+
+
+def test_distrust_shortens_and_ends():
+    depth = jnp.arange(4, dtype=jnp.int32)[None]
+    full = weights_by_depth(trust_of(CONFIG, NO_ERROR), depth)
+    np.testing.assert_array_equal(full, 1.0)
+    half = weights_by_depth(trust_of(CONFIG, NO_ERROR | {"wm/board_error": jnp.float32(0.4)}), depth)
+    np.testing.assert_allclose(half, [[0.6, 0.36, 0.0, 0.0]], rtol=1e-6)
+    assert LEAST_WEIGHT > 0.6**3
+    one_of_three = trust_of(CONFIG, NO_ERROR | {"moa/misfit": jnp.array([0.0, 0.62, 0.0])})
+    np.testing.assert_allclose(weights_by_depth(one_of_three, depth), [[0.4, 0.0, 0.0, 0.0]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["wm/reward_error", "wm/end_error"])
+def test_wrong_rewards_or_ends_are_no_data_at_any_depth(name):
+    wrong = NO_ERROR | {name: jnp.float32(4.0)}
+    depth = jnp.zeros((1, 2), jnp.int32)
+    assert not np.any(weights_by_depth(trust_of(CONFIG, wrong), depth))
+    assert np.all(weights_by_depth(trust_of(replace(CONFIG, trust=False), wrong), depth) == 1)
+
+
+def small_batch(count, *, advantages=1.0):
+    """Samples of one seat that differ in nothing that the critic sees."""
+    played, params, *_ = agent()
+    batch = jax.jit(partial(look_back, PPOConfig()))(played.steps, jnp.zeros(played.steps.values.shape[::2]))
+    rows = jax.tree.map(lambda leaf: leaf[1].reshape(-1, *leaf.shape[3:])[None, :count], batch)
+    return params, replace(rows, advantages=jnp.full((1, count), advantages), active=jnp.ones((1, count), bool))
+
+
+@pytest.mark.parametrize(("critic", "expected"), [("all", 1.0), ("real", 0.0), ("weighted", 0.5)])
+def test_what_the_critic_learns_from(critic, expected):
+    _, real = small_batch(4)
+    weights = jnp.array([[0.5, 0.0, 0.5, 0.5]])
+    both: Batch = mixed(replace(CONFIG, critic=critic), real, real, weights)
+    assert isinstance(both.source, Source)
+    np.testing.assert_array_equal(both.active, [[True] * 5 + [False] + [True] * 2])
+    np.testing.assert_array_equal(both.source.weights[0, 4:], weights[0])
+    counted = both.source.critic_weights[0][np.array([4, 6, 7])]
+    np.testing.assert_array_equal(counted, expected)
+    np.testing.assert_array_equal(both.source.critic_weights[0, :4], 1.0)
+
+
+def test_bad_imagined_targets_cannot_hide_and_cannot_poison_a_real_critic():
+    """Trap 10: losses by source; and with critic = real, the critic's gradient does not see imagined targets."""
+    params, real = small_batch(6)
+    _, absurd = small_batch(6, advantages=50.0)
+    config = PPOConfig(clip=1e9, value_clip=0.0, entropy_coefficient=0.0)
+
+    def loss_of(batch):
+        one_seat = jax.tree.map(lambda leaf: leaf[0], batch)
+        return ppo.loss(config, 1.0, params, one_seat, jnp.float32(0))[1]
+
+    with_critic = lambda critic: mixed(replace(CONFIG, critic=critic), real, absurd, jnp.ones((1, 6)))  # noqa: E731
+    alone, together = loss_of(real), loss_of(with_critic("all"))
+    np.testing.assert_allclose(together["value_loss_real"], alone["value_loss_real"], rtol=1e-5)
+    assert together["value_loss_imagined"] > 1000 * together["value_loss_real"]
+    np.testing.assert_allclose(loss_of(with_critic("real"))["value_loss"], alone["value_loss"], rtol=1e-5)
+    assert together["value_loss"] > 100 * alone["value_loss"]
+
+
+def test_a_whole_batch_has_real_and_imagined_samples_and_says_so():
+    _, params, mind, members = agent()
+    _, real = small_batch(48)
+    stacked = jax.tree.map(lambda leaf: leaf[None], begin())
+    program = jax.jit(partial(imagined_batch, CONFIG, MIND, PPOConfig(), GAME))
+    batch, metrics = program((params, mind, members), trust_of(CONFIG, NO_ERROR), real, stacked, key=jax.random.key(0))
+    assert isinstance(batch.source, Source)
+    imagined_samples = np.asarray(batch.source.imagined)
+    assert imagined_samples.sum() == CONFIG.num_tables(48) // 2 * 2 * CONFIG.length
+    assert float(metrics["count/samples/imagined"]) == (np.asarray(batch.active) & imagined_samples).sum() > 0
+    assert {"imagined/reward_mean", "imagined/return_max", "imagined/old_value_std"} <= set(metrics)
+    assert np.all(np.isfinite(batch.targets))
+
+
+@pytest.mark.parametrize(
+    ("told", "low", "high"),
+    [
+        pytest.param([0.7, 0.2, 0.1], 0.0, 0.03, id="all that can be known"),
+        pytest.param([0.98, 0.01, 0.01], 0.2, 0.5, id="surer than it is right"),
+        pytest.param([1 / 3, 1 / 3, 1 / 3], 0.15, 0.4, id="worse than mere frequencies"),
+        pytest.param([0.01, 0.01, 0.98], 0.8, 1.0, id="wrong"),
+    ],
+)
+def test_misfit_blames_models_not_dice(told, low, high):
+    count = 4000
+    actions = jax.random.choice(jax.random.key(0), 3, (count,), p=jnp.array([0.7, 0.2, 0.1])).astype(jnp.int32)
+    shape = (count, 1, 1)
+    legal = jnp.ones((*shape, 3), bool)
+    predicted = jnp.broadcast_to(jnp.array(told, jnp.float32), legal.shape)
+    found = modelling.misfit(predicted, legal, actions.reshape(shape), jnp.ones(shape, bool))
+    assert low <= float(found[0]) <= high
