@@ -85,6 +85,10 @@ NUMBERS = {
     "--modelling.epsilon 1.5": "--modelling.epsilon is 1.5; give a number between 0 and 1",
     "--modelling.goal-tables 0": "--modelling.goal-tables is 0; give a number of 1 or more",
     "--modelling.posterior-kl -1": "--modelling.posterior-kl is -1.0; give a number of 0 or more",
+    "--world.members -1": "--world.members is -1; give 0 or more",
+    "--world-training.replay 0": "--world-training.replay is 0; give a number of 1 or more",
+    "--imagination.real-ratio 0": "--imagination.real-ratio is 0.0; give a number above 0, and 1 at most",
+    "--imagination.counterfactual 2": "--imagination.counterfactual is 2.0; give a number between 0 and 1",
 }
 CHOICES = {
     "--game no-such-game": "there is no game called 'no-such-game'; the games are stag-hunt-4x4",
@@ -100,6 +104,8 @@ CHOICES = {
     "--game stag-hunt-8x8 --arenas 2 8": "9 players and prey need a cell each, but there may be only 4; take a larger",
     "--wandb project": "pip install wandb, or leave --wandb out",
     "--goals.kind continuous": "--goals.kind needs a model of the others; give --others.models each or shared",
+    "--imagination.real-ratio 0.5": "there is no world, or no model of the others, to imagine with",
+    "--world.members 2": "--world.members: matrix-stag-hunt has no board to learn; leave the world out",
     "--pretrained nowhere": "--pretrained: ppo has no models of the others; train omg or hop",
     "--others.models each --pretrained nowhere": "nowhere has no config.json; give the folder that `hopplus pretrain",
     "--others.models each --pretrained run": "run holds no pretraining; give the folder that `hopplus pretrain --out`",
@@ -136,6 +142,8 @@ def test_pretraining_that_makes_no_sense_is_refused_before_there_is_a_folder(her
     ("flags", "reason"),
     {
         "--others": "run is a run of ppo, which has no models of the others; train omg or hop",
+        "--world": "run is a run of ppo, which learns no world; train hop_plus",
+        "--world --rotate 1": "--world says itself who plays",
         "--others --adaptation": "--others goes with --co-players alone",
         "--others --rotate 1": "--others goes with --co-players alone",
         "--adaptation": "adaptation is measured among hunters of stags and hares",

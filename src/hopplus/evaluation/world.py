@@ -18,11 +18,10 @@ from hopplus.games.coplayers import read_policies
 from hopplus.games.game import Game, GameSpec
 from hopplus.games.rollout import JointPolicy, play_episode
 from hopplus.learning.offline import Cast
+from hopplus.learning.worlds import SAME_REWARD
 from hopplus.models import world
 from hopplus.models.world import Outcome, Situation, Transition, World
 
-SAME_REWARD = 0.05
-"""Rewards that are nearer to each other than this are the same."""
 OPEN_LOOP = 5
 SCRIPTS = {"stag_hunt": "nearest_stag,nearest_hare", "snowdrift": "nearest_drift,idler"}
 """Whose mixed line-ups a world is judged on, by game."""

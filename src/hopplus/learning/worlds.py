@@ -1,7 +1,9 @@
-"""How a learner's world is trained on line, and how far it can be trusted.
+"""How a learner's world is trained on line, and how wrong it is.
 
-What happened is kept in a replay buffer, so that a catch that became rare is not forgotten. Each member of the ensemble
-draws its own samples. The world is scored on every update's play before it learns from it.
+What happened is kept in a replay buffer. Half of a minibatch is drawn from all of it; for the other half every size of
+reward is as likely as every other, however rare it is: a world that has seen a thousand hares and five stags must not
+think that stags do not pay. Each member of the ensemble draws its own samples. The world is scored on every update's
+play before it learns from it.
 """
 
 from collections.abc import Callable
@@ -13,13 +15,15 @@ import flashbax
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float32, Int32, Key, PyTree
+from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.game import GameSpec
 from hopplus.learning.ppo import Metrics, check_number
 from hopplus.models import world
 from hopplus.models.world import Outcome, Situation, Transition, World
 
+SAME_REWARD = 0.05
+"""Rewards that are nearer to each other than this are the same."""
 FINAL_RATE = 0.1
 """The learning rate falls to this share of itself over a run."""
 
@@ -32,7 +36,7 @@ class WorldTrainingConfig:
     """Transitions that are kept, for each seed."""
     tables: int = 32
     """How many of the tables of an update are added to them."""
-    minibatches: int = 8
+    minibatches: int = 16
     """Gradient steps in each update."""
     minibatch_size: int = 256
     """Transitions in each of them, for every member."""
@@ -73,6 +77,24 @@ def remember(
     return buffer(config).add(replay, rows), rows
 
 
+def draw_places(
+    spec: GameSpec, replay: PyTree[Array], shape: tuple[int, ...], *, key: Key[Array, ""]
+) -> Int32[Array, "..."]:
+    """Where in the replay buffer samples lie: half of them anywhere, half at rewards that are all equally likely."""
+    rewards = replay.experience.after.rewards[0]
+    num_places = rewards.shape[0]
+    filled = jnp.where(replay.is_full, num_places, replay.current_index)
+    there = jnp.arange(num_places) < filled
+    support = jnp.asarray(spec.reward_support, jnp.float32)
+    biggest = jnp.take_along_axis(rewards, jnp.argmax(jnp.abs(rewards), axis=-1)[:, None], axis=-1)[:, 0]
+    kind = jnp.argmin(jnp.abs(biggest[:, None] - support), axis=-1)
+    counts = jnp.zeros(len(support)).at[kind].add(there)
+    balanced = jnp.where(there, 1 / jnp.maximum(counts[kind], 1), 0.0) / jnp.sum(counts > 0)
+    chances = 0.5 * balanced + 0.5 * there / filled
+    levels = jax.random.uniform(key, shape) * jnp.sum(chances)
+    return jnp.minimum(jnp.searchsorted(jnp.cumsum(chances), levels), filled - 1).astype(jnp.int32)
+
+
 def mean_loss(params: World, spec: GameSpec, batch: Transition) -> tuple[Float32[Array, ""], Metrics]:
     """Over a minibatch, for one member."""
     losses, parts = jax.vmap(partial(world.loss, params, spec))(batch)
@@ -90,22 +112,23 @@ def update(
     Boards are read in the learner's own order of seats: a sum over seats is then the same to the bit, wherever it sits.
     """
     members, optimizer_state, replay, order, key = learner
-    transform, sample = optimizer(), buffer(config).sample
+    transform = optimizer()
     rate = config.learning_rate * (FINAL_RATE + (1 - FINAL_RATE) * remaining)
     num_members = members.cell.bias.shape[0]
 
-    def one_member(params, optimizer_state, key_data):
-        batch = world.seen_by(spec, sample(replay, jax.random.wrap_key_data(key_data)).experience, order)
+    def one_member(params, optimizer_state, places):
+        batch = jax.tree.map(lambda leaf: leaf[0, places], replay.experience)
+        batch = world.seen_by(spec, batch, order)
         gradient, parts = jax.grad(mean_loss, has_aux=True)(params, spec, batch)
         steps, optimizer_state = transform.update(gradient, optimizer_state)
         return jax.tree.map(lambda param, step: param - rate * step, params, steps), optimizer_state, parts
 
-    def one_step(carry: tuple[Any, Any], keys: Array):
-        members, optimizer_state, parts = jax.vmap(one_member)(carry[0], carry[1], keys)
+    def one_step(carry: tuple[Any, Any], places: Array):
+        members, optimizer_state, parts = jax.vmap(one_member)(carry[0], carry[1], places)
         return (members, optimizer_state), jax.tree.map(jnp.mean, parts)
 
-    keys = jax.random.key_data(jax.random.split(key, (config.minibatches, num_members)))
-    (members, optimizer_state), parts = jax.lax.scan(one_step, (members, optimizer_state), keys)
+    places = draw_places(spec, replay, (config.minibatches, num_members, config.minibatch_size), key=key)
+    (members, optimizer_state), parts = jax.lax.scan(one_step, (members, optimizer_state), places)
     losses = {f"wm/{name}": jnp.mean(part) for name, part in parts.items()}
     counts = {
         "count/updates/world": jnp.float32(config.minibatches),
@@ -118,7 +141,7 @@ def score(spec: GameSpec, members: World, happened: Transition) -> Metrics:
     """How wrong the members' likeliest outcomes are, a mean over them; nothing of `happened` was learned from yet.
 
     board    share of transitions whose next board is not the true one, cell for cell
-    reward   |predicted - true| over |true|, summed over all seats and steps
+    reward   share of rewards that were not foretold, a mean over the sizes that occurred, and what was made up
     ended    ends that were missed or made up, over the true ones
     """
 
@@ -129,17 +152,32 @@ def score(spec: GameSpec, members: World, happened: Transition) -> Metrics:
     told, true = jax.vmap(one_member)(members), happened.after
     playing = ~happened.now.ended
     wrong = jnp.any(told.board != true.board, axis=(-1, -2, -3))
-    missed = jnp.sum(jnp.abs(told.rewards - true.rewards) * playing, axis=(1, 2))
-    paid = jnp.sum(jnp.abs(true.rewards) * playing)
+    reward_error = jax.vmap(lambda rewards: reward_misses(spec, rewards, true.rewards, playing))(told.rewards)
     misjudged = jnp.sum((told.ended != true.ended) & playing, axis=(1, 2))
     ends = jnp.sum(true.ended & playing)
     differ = jnp.any(told.board != told.board[:1], axis=(0, -1, -2, -3))
     return {
         "wm/board_error": jnp.mean(wrong, dtype=jnp.float32),
-        "wm/reward_error": jnp.mean(missed / jnp.maximum(paid, 1e-3)),
+        "wm/reward_error": jnp.mean(reward_error),
         "wm/end_error": jnp.mean(misjudged / jnp.maximum(ends, 1)),
         "wm/disagreement": jnp.mean(differ, dtype=jnp.float32),
     }
+
+
+def reward_misses(
+    spec: GameSpec,
+    told: Float32[Array, "rows agents"],
+    true: Float32[Array, "rows agents"],
+    playing: Bool[Array, "rows agents"],
+) -> Float32[Array, ""]:
+    """How wrong rewards are, every size counting alike: rare ones are what play is about."""
+    sizes = jnp.asarray([size for size in spec.reward_support if size != 0], jnp.float32)
+    wrong = jnp.abs(told - true) > SAME_REWARD
+    paid = (jnp.abs(true[..., None] - sizes) < SAME_REWARD) & playing[..., None]
+    counts = jnp.sum(paid, axis=(0, 1))
+    missed = jnp.sum(paid & wrong[..., None], axis=(0, 1)) / jnp.maximum(counts, 1)
+    made_up = jnp.sum(wrong & playing & (jnp.abs(true) < SAME_REWARD)) / jnp.maximum(jnp.sum(counts), 1)
+    return jnp.sum(missed) / jnp.maximum(jnp.sum(counts > 0), 1) + made_up
 
 
 def fit(
