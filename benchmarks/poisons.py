@@ -1,0 +1,169 @@
+"""What does a bad model do to an agent that imagines? Four poisons, with trust and without.
+
+The poisons are put on from outside, for one run: nothing in the product knows them.
+
+    python benchmarks/poisons.py            3 seeds each
+    python benchmarks/poisons.py --quick    one seed, two poisons, short
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.evaluation.statistics import seed_interval
+from hopplus.learning import minds, worlds
+from hopplus.learning.devices import num_cores, use_cores
+from hopplus.learning.learner import LearnerConfig
+from hopplus.models import world
+from hopplus.report import read_run
+from hopplus.runs.agents import learner_of
+from hopplus.runs.config import RunConfig
+from hopplus.runs.progress import ProgressDisplay
+from hopplus.runs.training import train
+from measure import print_json, print_table
+
+GAME = "stag-hunt-4x4"
+LAST = 10
+"""Updates at the end of a run whose returns are averaged."""
+
+
+@contextmanager
+def reward_times_five() -> Iterator[None]:
+    """The world pays five times what it should."""
+    draw = world.draw
+    with patch.object(
+        world, "draw", lambda *a, **k: _changed(draw(*a, **k), lambda found: found.rewards * 5, "rewards")
+    ):
+        yield
+
+
+@contextmanager
+def no_end() -> Iterator[None]:
+    """In the world nobody ever leaves the game, though the board says so."""
+    draw = world.draw
+
+    def endless(spec: Any, now: Any, predicted: Any, *, key: Any) -> Any:
+        return replace(draw(spec, now, predicted, key=key), ended=now.ended)
+
+    with patch.object(world, "draw", endless):
+        yield
+
+
+@contextmanager
+def random_co_players() -> Iterator[None]:
+    """Whatever a co-player sees and wants, it is foretold to do something that has nothing to do with it."""
+    predict = minds.predict
+
+    def anything(mind: Any, seen: Any, goal: Any) -> Any:
+        honest = predict(mind, seen, goal)
+        noise = jnp.sin(1e3 * jnp.arange(1, honest.shape[-1] + 1) * (1 + seen.observation.time[:, None]))
+        return jax.nn.softmax(jnp.where(seen.legal, 4.0 * noise, -1e9))
+
+    with patch.object(minds, "predict", anything):
+        yield
+
+
+@contextmanager
+def a_hundred_transitions() -> Iterator[None]:
+    """The world learns from the first hundred transitions and from nothing else."""
+    remember = worlds.remember
+
+    def forgetful(config: Any, replay: Any, happened: Any) -> Any:
+        if happened is None:
+            return None, None
+        few = replace(config, replay=100)
+        after, _ = remember(few, replay, happened)
+        _, rows = remember(config, worlds.empty_replay(config, SPEC), happened)
+        return jax.tree.map(lambda old, new: jnp.where(replay.is_full, old, new), replay, after), rows
+
+    with (
+        patch.object(worlds, "remember", forgetful),
+        patch.object(worlds, "empty_replay", lambda config, spec: EMPTY(replace(config, replay=100), spec)),
+    ):
+        yield
+
+
+SPEC = RunConfig(game=GAME).task.game.spec
+EMPTY = worlds.empty_replay
+POISONS: dict[str, Callable[[], Any]] = {
+    "rewards times 5": reward_times_five,
+    "no end": no_end,
+    "random co-players": random_co_players,
+    "a world of 100 transitions": a_hundred_transitions,
+}
+
+
+def _changed(found: Any, change: Callable[[Any], Any], name: str) -> Any:
+    return replace(found, **{name: change(found)})
+
+
+def final_returns(folder: Path) -> np.ndarray:
+    """Of each seed, at the end of training."""
+    return read_run(folder).metrics["charts/episodic_return/mean"][-LAST:].mean(axis=0)
+
+
+def distrusted(folder: Path) -> str:
+    """Which models were trusted less than half, in the mean over the second half of the run."""
+    metrics = read_run(folder).metrics
+    means = {
+        name: float(np.nanmean(metrics[f"trust/{name}"][len(metrics[f"trust/{name}"]) // 2 :])) for name in TRUSTED
+    }
+    return ", ".join(f"{name} {mean:.2f}" for name, mean in means.items() if mean < 0.5) or "-"
+
+
+TRUSTED = ("board", "reward", "end", "others")
+
+
+def run(agent: Any, folder: Path, seeds: int, steps: int, trust: bool, poison: Callable[[], Any] | None) -> np.ndarray:
+    learner = learner_of(agent, LearnerConfig(devices=num_cores()))
+    learner = replace(learner, envs=64, imagination=replace(learner.imagination, trust=trust))
+    config = RunConfig(agent=agent, game=GAME, seeds=seeds, steps=steps, learner=learner)
+    with ProgressDisplay() as display:
+        if poison is None:
+            train(config, folder, watcher=display)
+        else:
+            with poison():
+                train(config, folder, watcher=display)
+    return final_returns(folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="one seed, two poisons, short")
+    parser.add_argument("--runs", type=Path, default=Path("runs/poisons"), help="where the runs are kept")
+    given = parser.parse_args()
+    use_cores(num_cores())
+    seeds, steps = (1, 30_000) if given.quick else (3, 300_000)
+    poisons: dict[str, Any] = {"none": None} | dict(list(POISONS.items())[: 2 if given.quick else None])
+    base = run("ppo", given.runs / "ppo", seeds, steps, True, None)
+    found: dict[str, Any] = {}
+    rows = [("ppo", "", f"{base.mean():.3f}", "", "")]
+    for name, poison in poisons.items():
+        for trust in (True, False):
+            folder = given.runs / f"{name.replace(' ', '-')}-{'trust' if trust else 'no-trust'}"
+            returns = run("hop_plus", folder, seeds, steps, trust, poison)
+            share, blamed = returns.mean() / base.mean(), distrusted(folder) if trust else "-"
+            found[f"{name}, {'trust' if trust else 'no trust'}"] = {
+                "returns": returns.tolist(),
+                "interval": seed_interval(returns).__dict__,
+                "over_ppo": float(share),
+                "distrusted": blamed,
+            }
+            rows.append(
+                (f"hop_plus, {name}", "on" if trust else "off", f"{returns.mean():.3f}", f"{share:.3f}", blamed)
+            )
+    heads = ("agent, poison", "trust", "final return", "over ppo's", "distrusted (mean trust)")
+    print_table(f"{GAME}, {steps:,} steps, {seeds} seeds", heads, rows)
+    print_json({"ppo": base.tolist(), "poisons": found}, ["jax"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""How many real steps does it take to a mean return of 2.8 on 4x4?
+
+hop_plus against ppo at its own best setting (the best of several sizes of a rollout) and against ppo with as many
+gradient steps. Every run is an ordinary run folder in --runs, so that it can be looked at and goes on after a kill.
+
+    python benchmarks/sample_efficiency.py            10 seeds each
+    python benchmarks/sample_efficiency.py --quick    2 seeds of hop_plus and one setting of ppo
+"""
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hopplus.learning.devices import num_cores, use_cores
+from hopplus.learning.learner import LearnerConfig
+from hopplus.report import read_run
+from hopplus.runs.agents import learner_of
+from hopplus.runs.config import RunConfig
+from hopplus.runs.progress import ProgressDisplay
+from hopplus.runs.training import train
+from measure import print_json, print_table
+
+GAME, GOAL = "stag-hunt-4x4", 2.8
+WINDOW = 3
+"""Updates whose returns are averaged before they are held against the goal: one update has few episodes."""
+RESAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to train."""
+
+    agent: Any
+    envs: int
+    steps: int
+    epochs: int = 4
+
+
+VARIANTS = {
+    "ppo, 256 tables": Variant("ppo", 256, 600_000),
+    "ppo, 64 tables": Variant("ppo", 64, 600_000),
+    "ppo, 32 tables": Variant("ppo", 32, 600_000),
+    "ppo, 64 tables, as many gradient steps": Variant("ppo", 64, 600_000, epochs=16),
+    "hop_plus": Variant("hop_plus", 64, 300_000),
+}
+QUICK = ("ppo, 64 tables", "hop_plus")
+
+
+def config_of(variant: Variant, seeds: int) -> RunConfig:
+    learner = learner_of(variant.agent, LearnerConfig(devices=num_cores()))
+    learner = replace(learner, envs=variant.envs, ppo=replace(learner.ppo, epochs=variant.epochs))
+    return RunConfig(agent=variant.agent, game=GAME, seeds=seeds, steps=variant.steps, learner=learner)
+
+
+def steps_to_goal(folder: Path) -> np.ndarray:
+    """Real environment steps of each seed until the mean of some updates reaches the goal; NaN where it never did."""
+    run = read_run(folder)
+    returns = run.metrics["charts/episodic_return/mean"]
+    smooth = np.stack([returns[max(0, i + 1 - WINDOW) : i + 1].mean(axis=0) for i in range(len(returns))])
+    smooth[: WINDOW - 1] = -np.inf
+    reached = smooth >= GOAL
+    first = np.where(reached.any(axis=0), reached.argmax(axis=0), -1)
+    return np.where(first >= 0, run.env_steps[first], np.nan)
+
+
+def ratio_interval(base: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
+    """How many times fewer steps `other` needs: of medians, and a 95% bootstrap interval."""
+    rng = np.random.default_rng(0)
+    draw = lambda values: np.median(rng.choice(values, (RESAMPLES, len(values))), axis=1)  # noqa: E731
+    low, high = np.nanquantile(draw(base) / draw(other), [0.025, 0.975])
+    return float(np.median(base) / np.median(other)), float(low), float(high)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="2 seeds of hop_plus and one setting of ppo")
+    parser.add_argument("--runs", type=Path, default=Path("runs/sample-efficiency"), help="where the runs are kept")
+    given = parser.parse_args()
+    use_cores(num_cores())
+    seeds = 2 if given.quick else 10
+    found: dict[str, np.ndarray] = {}
+    for name in QUICK if given.quick else VARIANTS:
+        folder = given.runs / f"{name.replace(',', '').replace(' ', '-')}-{seeds}"
+        with ProgressDisplay() as display:
+            train(config_of(VARIANTS[name], seeds), folder, watcher=display)
+        found[name] = steps_to_goal(folder)
+    best = min((name for name in found if name != "hop_plus"), key=lambda name: np.median(found[name]))
+    ratio = ratio_interval(found[best], found["hop_plus"])
+    rows = [
+        (name, f"{np.median(steps):,.0f}", f"{np.min(steps):,.0f} to {np.max(steps):,.0f}", f"{np.isnan(steps).sum()}")
+        for name, steps in found.items()
+    ]
+    heads = ("agent", "median steps", "range over seeds", "seeds that never did")
+    print_table(f"real steps to a mean return of {GOAL} on 4x4, {seeds} seeds", heads, rows)
+    print(f"hop_plus needs {ratio[0]:.2f} times fewer than {best} ({ratio[1]:.2f} to {ratio[2]:.2f})")
+    print_json(
+        {
+            "times_fewer": ratio[0],
+            "interval": ratio[1:],
+            "base": best,
+            "steps": {name: steps.tolist() for name, steps in found.items()},
+        },
+        ["jax"],
+    )
+
+
+if __name__ == "__main__":
+    main()
