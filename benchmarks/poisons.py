@@ -39,9 +39,12 @@ LAST = 10
 def reward_times_five() -> Iterator[None]:
     """The world pays five times what it should."""
     draw = world.draw
-    with patch.object(
-        world, "draw", lambda *a, **k: _changed(draw(*a, **k), lambda found: found.rewards * 5, "rewards")
-    ):
+
+    def generous(spec: Any, now: Any, predicted: Any, *, key: Any) -> Any:
+        found = draw(spec, now, predicted, key=key)
+        return replace(found, rewards=5 * found.rewards)
+
+    with patch.object(world, "draw", generous):
         yield
 
 
@@ -99,10 +102,6 @@ POISONS: dict[str, Callable[[], Any]] = {
     "random co-players": random_co_players,
     "a world of 100 transitions": a_hundred_transitions,
 }
-
-
-def _changed(found: Any, change: Callable[[Any], Any], name: str) -> Any:
-    return replace(found, **{name: change(found)})
 
 
 def final_returns(folder: Path) -> np.ndarray:
