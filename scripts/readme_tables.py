@@ -244,7 +244,8 @@ def goal_losses(language: str) -> str:
     return f"{title}\n\n{_table(heads, rows)}\n\n{_sources('goal_losses')}"
 
 
-OMG_RUNS = ("omg_4x4",)
+OMG_RUNS = {"omg_4x4": "16 dimensions"}
+"""By result file: the goals, as `benchmarks/agents.py` names them."""
 
 
 def omg(language: str) -> str:
@@ -259,18 +260,18 @@ def omg(language: str) -> str:
         "zh": ("智能体", "种子 x 步数", "采样", "贪心", "训练中的预测", "最终", "耗时（ppo 为 1）"),
     }[language]
     rows = []
-    for name in OMG_RUNS:
+    for name, goals in OMG_RUNS.items():
         run, predicted = _read(name), _read(f"{name}_others")
         during = predicted["in_training"]
         rows.append(
             (
-                "omg, 16",
+                f"omg, {goals}",
                 f"{run['seeds']} x {run['env_steps'] / 1e6:.1f} M",
                 _interval(run["interval"], ".3f"),
                 _interval(run["interval_greedy"], ".3f"),
                 f"{during['mean_ratio']:.3f} / {during['lowest_ratio']:.3f}",
                 f"{min(pair['ratio'] for pair in predicted['pairs']):.3f}",
-                f"{costs['omg, 16 dimensions']:.2f}",
+                f"{costs[f'omg, {goals}']:.2f}",
             )
         )
     used = _read("omg_4x4_mixed")["use"]
@@ -288,6 +289,80 @@ def omg(language: str) -> str:
     return f"{title}\n\n{_table(heads, rows)}\n\n{words}\n\n{sources}"
 
 
+WITH_SCRIPTS = ("omg_4x4_with_nh", "omg_4x4_with_mixed")
+
+
+def with_scripts(language: str) -> str:
+    """One learner among scripts: how well it predicts them, on line."""
+    title = {
+        "en": "One `omg` learner among three scripts on 4x4, {seeds} seeds: top-1 of its models over the ceiling, from the middle of training to its end (mean / lowest pair and seed), and at the end.",
+        "zh": "4x4 上一个 `omg` 学习者与三个脚本同桌，{seeds} 个种子：其模型的 top-1 与上限之比，自训练中段到结束（均值 / 最低的一对与种子），以及训练结束时。",
+    }[language]
+    heads = {
+        "en": ("with", "prediction in training", "at the end: top-1", "ceiling", "ratio, lowest pair", "ECE"),
+        "zh": ("同桌", "训练中的预测", "结束时 top-1", "上限", "比值（最低的一对）", "ECE"),
+    }[language]
+    rows = []
+    for name in WITH_SCRIPTS:
+        found = _read(name)
+        during, score = found["in_training"], found["models"]["others"]
+        rows.append(
+            (
+                found["co_players"].replace(",", ", "),
+                f"{during['mean_ratio']:.3f} / {during['lowest_ratio']:.3f}",
+                f"{score['top1']:.3f}",
+                f"{score['yardsticks']['ceiling']['top1']:.3f}",
+                f"{min(pair['ratio'] for pair in found['pairs']):.3f}",
+                f"{score['calibration']['ece']:.3f}",
+            )
+        )
+    title = title.format(seeds=_read(WITH_SCRIPTS[0])["seeds"])
+    return f"{title}\n\n{_table(heads, rows)}\n\n{_sources(*WITH_SCRIPTS)}"
+
+
+ADAPTATION = {
+    "4x4": {
+        "ppo": "adaptation_4x4_ppo",
+        "omg": "adaptation_4x4_omg",
+        "omg, pretrained": "adaptation_4x4_omg_pretrained",
+    },
+}
+
+
+def adaptation(board: str) -> Callable[[str], str]:
+    """Frozen agents with every line-up of three scripts, beside the best response to it."""
+
+    def table(language: str) -> str:
+        results = {agent: _read(name) for agent, name in ADAPTATION[board].items()}
+        first = next(iter(results.values()))
+        title = {
+            "en": "Adaptation on {board}: a frozen agent in one seat with scripts in the others (N nearest_stag, H nearest_hare, R random), {episodes:,} episodes, mean return (± half the 95% interval over seeds). Last line: normalised, 0 being uniform legal play and 1 the oracle.",
+            "zh": "{board} 上的适应：冻结的智能体占一个座位，其余座位是脚本（N nearest_stag，H nearest_hare，R random），{episodes:,} 局，平均回报（± 种子间 95% 区间的一半）。末行：归一化，0 为均匀随机合法动作，1 为最优应对。",
+        }[language].format(board=board, episodes=first["episodes"])
+        heads = {
+            "en": ("with", "oracle", "always NS", "always NH", "NS or NH by belief", "random"),
+            "zh": ("同桌", "最优应对", "总是 NS", "总是 NH", "按信念选 NS 或 NH", "随机"),
+        }[language]
+        yardsticks = ("oracle", "nearest_stag", "nearest_hare", "by_belief", "random")
+        rows = []
+        for index, row in enumerate(first["lineups"]):
+            agents = [_plus_minus(found["lineups"][index]["sampled"]) for found in results.values()]
+            rows.append((row["lineup"], *(f"{row[name]:.2f}" for name in yardsticks), *agents))
+        means = [_plus_minus(found["normalised"]["sampled"]) for found in results.values()]
+        normalised = {"en": "**normalised**", "zh": "**归一化**"}[language]
+        rows.append((normalised, *(f"{first['normalised'][name]:.2f}" for name in yardsticks), *means))
+        saw = "; ".join(f"{agent}: {found['saw']}" for agent, found in results.items())
+        seen = {"en": "What they have learned from: {saw}.", "zh": "它们学自：{saw}。"}[language].format(saw=saw)
+        sources = _sources(*ADAPTATION[board].values())
+        return f"{title}\n\n{_table((*heads, *results), rows)}\n\n{seen}\n\n{sources}"
+
+    return table
+
+
+def _plus_minus(interval: dict[str, float]) -> str:
+    return f"{interval['estimate']:.2f} ± {interval['high'] - interval['estimate']:.2f}"
+
+
 def _of_file(name: str, table: Callable[[dict[str, Any], str], str]) -> Callable[[str], str]:
     return lambda language: f"{table(_read(name), language)}\n\n{_sources(name)}"
 
@@ -302,6 +377,8 @@ TABLES: dict[str, Callable[[str], str]] = {
     "others": others,
     "omg": omg,
     "goal_losses": goal_losses,
+    "with_scripts": with_scripts,
+    "adaptation_4x4": adaptation("4x4"),
 }
 """By the name of its place in a page: how its table is made, in a language."""
 

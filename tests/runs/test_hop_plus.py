@@ -1,0 +1,69 @@
+"""A run that learns a world and imagines: from the command line to the report, and after an interruption."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hopplus.cli.main import main
+from hopplus.runs import load, training
+from runs.tiny import assert_same_run, compile_rarely
+
+FLAGS = (
+    "--game stag-hunt-4x4 --seeds 1 --envs 8 --rollout-steps 10 --steps 320 --devices 1 --checkpoint-every 1 "
+    "--network.hidden 8 --others.hidden 8 --others.keys 4 --modelling.minibatch-size 16 --ppo.minibatch-size 64 "
+    "--world.hidden 8 --world.pooled 4 --world-training.replay 256 --world-training.minibatches 2 "
+    "--world-training.minibatch-size 32 --imagination.real-ratio 0.5 --imagination.length 5"
+)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """One run at one go, and one that was interrupted after its second update."""
+    folder = tmp_path_factory.mktemp("hop_plus")
+    with pytest.MonkeyPatch.context() as patch:
+        compile_rarely(patch)
+        assert main(["train", "hop_plus", "--out", str(folder / "whole"), *FLAGS.split()]) == 0
+        write = training.Writers.write
+
+        def interrupted(self, row):
+            write(self, row)
+            if row["update"] == 3:
+                raise KeyboardInterrupt
+
+        config = load(folder / "whole").config
+        with pytest.MonkeyPatch.context() as stop:
+            stop.setattr(training.Writers, "write", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                training.train(config, folder / "resumed")
+        training.train(config, folder / "resumed")
+    return folder
+
+
+def test_it_goes_on_with_the_same_bytes(trained):
+    """Worlds and the replay buffer are part of what a checkpoint holds."""
+    assert_same_run(trained / "whole", trained / "resumed")
+
+
+def test_metrics_tell_real_from_imagined(trained):
+    lines = [json.loads(line) for line in (trained / "whole" / "metrics.jsonl").read_text().splitlines()]
+    last = lines[-1]
+    for tag in ("policy/value_loss_real", "policy/value_loss_imagined", "imagined/return_mean", "real/return_mean"):
+        assert tag in last
+    assert {"trust/board", "trust/reward", "trust/end", "trust/others/player_1_of_2", "wm/loss"} <= set(last)
+    counts = [last[f"count/samples/world/player_{seat}"] for seat in (1, 2, 3, 4)]
+    assert len({tuple(count) for count in counts}) == 1
+
+
+def test_the_world_is_judged_and_shown(trained, capsys):
+    folder = trained / "whole"
+    assert main(["evaluate", str(folder), "--world", "--episodes", "8"]) == 0
+    assert "impossible outcomes among those drawn: 0 jumped" in capsys.readouterr().out
+    found = json.loads((folder / "world.json").read_text())
+    assert set(found["line_ups"]) == {"random play", "mixed scripts", "self-play", "all"}
+    assert found["worlds"] == 1 * 4 * 2
+    told = np.asarray(found["examples"][0]["told"])
+    assert told.shape == (4, 4, 7) and np.any((told > 0.01) & (told < 0.99))
+    assert main(["report", str(folder)]) == 0
+    page = next(folder.glob("*.html")).read_text()
+    assert 'id="world"' in page and "Foretold and true, 1" in page
