@@ -56,21 +56,21 @@ def config_of(variant: Variant, seeds: int) -> RunConfig:
 
 
 def steps_to_goal(folder: Path) -> np.ndarray:
-    """Real environment steps of each seed until the mean of some updates reaches the goal; NaN where it never did."""
+    """Real environment steps of each seed until the mean of some updates reaches the goal; infinite if never."""
     run = read_run(folder)
     returns = run.metrics["charts/episodic_return/mean"]
     smooth = np.stack([returns[max(0, i + 1 - WINDOW) : i + 1].mean(axis=0) for i in range(len(returns))])
     smooth[: WINDOW - 1] = -np.inf
     reached = smooth >= GOAL
     first = np.where(reached.any(axis=0), reached.argmax(axis=0), -1)
-    return np.where(first >= 0, run.env_steps[first], np.nan)
+    return np.where(first >= 0, run.env_steps[first], np.inf)
 
 
 def ratio_interval(base: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
     """How many times fewer steps `other` needs: of medians, and a 95% bootstrap interval."""
     rng = np.random.default_rng(0)
     draw = lambda values: np.median(rng.choice(values, (RESAMPLES, len(values))), axis=1)  # noqa: E731
-    low, high = np.nanquantile(draw(base) / draw(other), [0.025, 0.975])
+    low, high = np.quantile(draw(base) / draw(other), [0.025, 0.975])
     return float(np.median(base) / np.median(other)), float(low), float(high)
 
 
@@ -90,7 +90,7 @@ def main() -> None:
     best = min((name for name in found if name != "hop_plus"), key=lambda name: np.median(found[name]))
     ratio = ratio_interval(found[best], found["hop_plus"])
     rows = [
-        (name, f"{np.median(steps):,.0f}", f"{np.min(steps):,.0f} to {np.max(steps):,.0f}", f"{np.isnan(steps).sum()}")
+        (name, f"{np.median(steps):,.0f}", f"{np.min(steps):,.0f} to {np.max(steps):,.0f}", f"{np.isinf(steps).sum()}")
         for name, steps in found.items()
     ]
     heads = ("agent", "median steps", "range over seeds", "seeds that never did")
@@ -101,7 +101,9 @@ def main() -> None:
             "times_fewer": ratio[0],
             "interval": ratio[1:],
             "base": best,
-            "steps": {name: steps.tolist() for name, steps in found.items()},
+            "steps": {
+                name: [step if step < np.inf else None for step in steps.tolist()] for name, steps in found.items()
+            },
         },
         ["jax"],
     )

@@ -7,6 +7,7 @@ python benchmarks/world.py --quick    4x4, 20,000 transitions without self-play,
 import argparse
 import tempfile
 import time
+from functools import partial
 from typing import Any
 
 import jax
@@ -17,9 +18,11 @@ from hopplus.evaluation.world import (
     by_world,
     count_impossible,
     joined,
-    judge,
+    judge_line_ups,
     line_ups,
     record_episodes,
+    recorder,
+    sums_of,
     transitions_of,
 )
 from hopplus.games.game import Game, GameSpec
@@ -53,10 +56,9 @@ def self_play(name: str) -> Any:
 
 def collect(game: Game, players: Any, wanted: int, seed: int) -> Transition:
     """So many transitions of one line-up."""
-    parts, count = [], 0
+    parts, count, play = [], 0, recorder(game, players, EPISODES)
     while count < wanted:
-        key = jax.random.fold_in(jax.random.key(seed), len(parts))
-        parts.append(transitions_of(record_episodes(game, players, EPISODES, key=key)))
+        parts.append(transitions_of(play(jax.random.fold_in(jax.random.key(seed), len(parts)))))
         count += len(parts[-1].now.time)
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:wanted], *parts)
 
@@ -86,14 +88,13 @@ def one_game(name: str, transitions: int, epochs: int, with_self_play: bool, sam
     loss = lambda params, happened: world.loss(params, spec, happened)  # noqa: E731
     planes = fit(loss, planes, data, epochs=epochs, key=key, on_epoch=say("world"))
     seconds = time.perf_counter() - started
-    baseline = regression_world.init(RegressionConfig(), spec, key=key)
-    loss = lambda params, happened: regression_world.loss(params, spec, happened)  # noqa: E731
+    regression = RegressionConfig()
+    baseline = regression_world.init(regression, spec, key=key)
+    loss = lambda params, happened: regression_world.loss(regression, params, spec, happened)  # noqa: E731
     baseline = fit(loss, baseline, data, epochs=epochs, learning_rate=1e-3, key=key, on_epoch=say("regression"))
     models = {"world": by_world(spec, planes), "regression": by_regression(spec, baseline)}
     scores = {
-        model: {group: judge(spec, foretell, record) for group, record in held_out.items()}
-        | {"all": judge(spec, foretell, joined(held_out.values()))}
-        for model, foretell in models.items()
+        model: judge_line_ups(spec, partial(sums_of, spec, foretell), held_out) for model, foretell in models.items()
     }
     rows = transitions_of(joined(held_out.values()))
     draws = max(sampled // len(rows.now.time), 1)

@@ -1,5 +1,6 @@
 """`hopplus evaluate RUN --world`: how good the learned worlds of a run are."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from hopplus.evaluation.world import (
     count_impossible,
     examples,
     joined,
-    judge_worlds,
+    judge_line_ups,
     line_ups,
     record_episodes,
+    sums_of_worlds,
     transitions_of,
 )
 from hopplus.runs.command import train_command
@@ -43,7 +45,7 @@ def judge_world(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
         }
         whole = joined(records.values())
         found = count_impossible(spec, first, transitions_of(whole), DRAWS, key=jax.random.fold_in(key, len(records)))
-        scores = {name: judge_worlds(spec, every, record) for name, record in (*records.items(), ("all", whole))}
+        scores = judge_line_ups(spec, partial(sums_of_worlds, spec, every), records)
     return {
         "command": f"hopplus evaluate {folder} --world --episodes {episodes} --seed {seed} --json",
         "version": __version__,

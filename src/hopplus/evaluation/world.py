@@ -4,7 +4,7 @@ Every model is judged by the same two functions: what it says of one situation, 
 likeliest outcome.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -52,6 +52,11 @@ def record_episodes(
     game: Game, make_players: Callable[[Array], JointPolicy], count: int, *, key: Key[Array, ""]
 ) -> Record:
     """Whole episodes of players that are drawn for each of them."""
+    return recorder(game, make_players, count)(key)
+
+
+def recorder(game: Game, make_players: Callable[[Array], JointPolicy], count: int) -> Callable[[Array], Record]:
+    """The same as a function of the key, compiled once, for whoever wants more and more episodes."""
 
     def one(key_data):
         who_key, play_key = jax.random.split(jax.random.wrap_key_data(key_data))
@@ -63,17 +68,17 @@ def record_episodes(
         )
         return Record(happened, ~jnp.all(ended[:-1], axis=-1))
 
-    return jax.jit(jax.vmap(one))(jax.random.key_data(jax.random.split(key, count)))
+    return jax.jit(lambda key: jax.vmap(one)(jax.random.key_data(jax.random.split(key, count))))
 
 
 def line_ups(game: Game, self_play: JointPolicy | None) -> dict[str, Callable[[Array], JointPolicy]]:
     """Whose play a world is judged on: each a function of a key that draws the players of one episode."""
     spec = game.spec
-    scripts = read_policies(SCRIPTS.get(spec.name, "random"), spec)
     found: dict[str, Callable[[Array], JointPolicy]] = {
         "random play": lambda _: Cast(read_policies("random", spec), jnp.zeros(spec.num_agents, jnp.int32))
     }
     if spec.name in SCRIPTS:
+        scripts = read_policies(SCRIPTS[spec.name], spec)
         kinds = lambda key: jax.random.randint(key, (spec.num_agents,), 0, len(scripts), jnp.int32)  # noqa: E731
         found["mixed scripts"] = lambda key: Cast(scripts, kinds(key))
     if self_play is not None:
@@ -122,21 +127,29 @@ def by_world(spec: GameSpec, params: World) -> Foretell:
 
 def judge(spec: GameSpec, foretell: Foretell, record: Record) -> dict[str, Any]:
     """All figures of one model on one record."""
-    return _figures(spec, jax.jit(partial(_sums, spec, foretell))(record))
+    return judge_line_ups(spec, partial(sums_of, spec, foretell), {"all": record})["all"]
 
 
-def judge_worlds(spec: GameSpec, worlds: World, record: Record) -> dict[str, Any]:
-    """The same over several learned worlds, stacked: every one of them judged on all of the record."""
+def judge_line_ups(
+    spec: GameSpec, sums: Callable[[Record], dict[str, Array]], records: Mapping[str, Record]
+) -> dict[str, dict[str, Any]]:
+    """All figures on each record, and on `all` of them together; `sums` is of one record, and compiled once."""
+    compiled = jax.jit(sums)
+    found = {
+        name: jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), compiled(record))
+        for name, record in records.items()
+    }
+    together = jax.tree.map(lambda *leaves: sum(leaves), *found.values())
+    return {name: _figures(spec, each) for name, each in (found | {"all": together}).items()}
 
-    def program(worlds: World, record: Record):
-        each = jax.lax.map(lambda params: _sums(spec, by_world(spec, params), record), worlds)
-        return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), each)
 
-    return _figures(spec, jax.jit(program)(worlds, record))
+def sums_of_worlds(spec: GameSpec, worlds: World, record: Record) -> dict[str, Array]:
+    """Over several learned worlds, stacked: every one of them judged on all of the record."""
+    each = jax.lax.map(lambda params: sums_of(spec, by_world(spec, params), record), worlds)
+    return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), each)
 
 
-def _figures(spec: GameSpec, sums: Any) -> dict[str, Any]:
-    sums = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), sums)
+def _figures(spec: GameSpec, sums: dict[str, Any]) -> dict[str, Any]:
     ratio = lambda name: float(sums[name] / np.maximum(sums["count"], 1))  # noqa: E731
     planes = sums["plane_errors"] / np.maximum(sums["count"], 1)
     mse = float(planes.mean())
@@ -155,7 +168,8 @@ def _figures(spec: GameSpec, sums: Any) -> dict[str, Any]:
     }
 
 
-def _sums(spec: GameSpec, foretell: Foretell, record: Record) -> dict[str, Array]:
+def sums_of(spec: GameSpec, foretell: Foretell, record: Record) -> dict[str, Array]:
+    """What the figures are made of: counts and sums of errors, so that records can be added up."""
     happened, valid = record.happened, record.valid
     everywhere = lambda fn: jax.vmap(jax.vmap(fn))  # noqa: E731
     told = everywhere(foretell)(happened.now)

@@ -8,7 +8,7 @@ Co-players act by their models. Their goals are what the seat infers as the imag
 goals that were drawn for this table and never seen (`counterfactual`). Acting by the belief at every step is the same
 as drawing a goal once: the drawn action is evidence for the goal that made it likely.
 
-    weight of a step = trust(rewards) trust(ends) (trust(board) prod_j trust(j))^depth
+    weight of a step = trust(rewards) trust(ends) (trust(board) prod_j trust(j))^(depth + 1)
 
 With trust on, every factor is measured on real play that the models had not learned from.
 """
@@ -234,7 +234,7 @@ def weights_by_depth(trust: Metrics, depth: Int32[Array, "tables time"]) -> Floa
 
 
 def depth_of(reset_before: Bool[Array, "tables time"]) -> Int32[Array, "tables time"]:
-    """Imagined steps since the last real state: an episode that begins anew begins at one."""
+    """Imagined steps since the last real state, 0 for the first; an episode that begins anew begins at a real one."""
     times = jnp.arange(reset_before.shape[1], dtype=jnp.int32)
     return times - jax.lax.cummax(jnp.where(reset_before, times, 0), axis=1)
 

@@ -21,12 +21,12 @@ from hopplus.games.game import NO_ACTION, Observation
 from hopplus.learning import minds
 from hopplus.learning.minds import Mind, MindConfig
 from hopplus.learning.modelling_config import ModellingConfig, PriorLoss
+from hopplus.learning.ppo import Metrics, descend, falling
 from hopplus.learning.study import Prepared, Study
 from hopplus.models import goals, others
 from hopplus.models.goals import GoalsConfig
 from hopplus.models.others import Look
 
-Metrics = dict[str, Array]
 SCORED = 8
 """One row in so many is scored in each update: over some updates that is plenty."""
 FINAL_RATE = 0.2
@@ -85,7 +85,7 @@ def misfit(
     actions: Int32[Array, "rows time others"],
     valid: Bool[Array, "rows time others"],
 ) -> Float32[Array, " others"]:
-    """How wrong a model is about what it cannot see, from 0 to 1, the worse of two:
+    """How wrong a model is, from 0 to 1, the worse of two:
 
     it is surer than it is right    1 - E p(what was done) / E sum_a p(a)^2
     mere frequencies are better     1 - exp(its cross-entropy less than theirs)
@@ -134,7 +134,7 @@ def update(
     """All gradient steps of one learner, `remaining` being the share of the run that is left."""
     mind, optimizer_state, lesson, key = learner
     transform = optimizer()
-    rate = config.learning_rate * (FINAL_RATE + (1 - FINAL_RATE) * remaining)
+    rate = falling(config.learning_rate, FINAL_RATE, remaining)
     others_key, rows_key, steps_key = jax.random.split(key, 3)
     samples = _shuffled(_wanted(mind_config, lesson.study), others_key)
     num_rows = lesson.goal_study.valid.shape[0] if lesson.goal_study else 1
@@ -157,8 +157,7 @@ def update(
 
         gradient, metrics = jax.grad(loss, has_aux=True)(mind)
         steps, optimizer_state = transform.update(gradient, optimizer_state)
-        mind = jax.tree.map(lambda param, step: param - rate * step, mind, steps)
-        return (mind, optimizer_state), metrics
+        return (descend(mind, steps, rate), optimizer_state), metrics
 
     steps = jnp.arange(config.minibatches)
     (mind, optimizer_state), metrics = jax.lax.scan(one_step, (mind, optimizer_state), steps)

@@ -189,7 +189,7 @@ def update(
     def one_step(params: ActorCritic, optimizer_state: PyTree[Array], minibatch: Batch):
         gradient, metrics = jax.grad(learner_loss, has_aux=True)(params, minibatch)
         steps, optimizer_state = transform.update(gradient, optimizer_state)
-        params = jax.tree.map(lambda param, step: param - config.learning_rate * step, params, steps)
+        params = descend(params, steps, config.learning_rate)
         return params, optimizer_state, metrics | {"gradient_norm": optax.tree.norm(gradient)}
 
     num_active = jnp.sum(batch.active, axis=-1, dtype=jnp.int32)
@@ -212,6 +212,16 @@ def update(
     params, optimizer_state, totals = jax.lax.fori_loop(0, config.epochs, one_epoch, (params, optimizer_state, zeros))
     num_steps = (num_parts * config.epochs).astype(jnp.float32)
     return params, optimizer_state, {name: total / num_steps for name, total in totals.items()} | {"steps": num_steps}
+
+
+def falling(rate: float, final_share: float, remaining: Float32[Array, ""]) -> Float32[Array, ""]:
+    """A rate that falls to a share of itself along a straight line, `remaining` being the share of the run left."""
+    return rate * (final_share + (1 - final_share) * remaining)
+
+
+def descend(params: Any, steps: Any, rate: float | Float32[Array, ""]) -> Any:
+    """The parameters after a step of an optimiser that leaves its rate to us."""
+    return jax.tree.map(lambda param, step: param - rate * step, params, steps)
 
 
 def entropy_bonus(config: PPOConfig, remaining: Float32[Array, ""]) -> Float32[Array, ""]:

@@ -18,7 +18,7 @@ import optax
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.game import GameSpec
-from hopplus.learning.ppo import Metrics, check_number
+from hopplus.learning.ppo import Metrics, check_number, descend, falling
 from hopplus.models import world
 from hopplus.models.world import Outcome, Situation, Transition, World
 
@@ -113,7 +113,7 @@ def update(
     """
     members, optimizer_state, replay, order, key = learner
     transform = optimizer()
-    rate = config.learning_rate * (FINAL_RATE + (1 - FINAL_RATE) * remaining)
+    rate = falling(config.learning_rate, FINAL_RATE, remaining)
     num_members = members.cell.bias.shape[0]
 
     def one_member(params, optimizer_state, places):
@@ -121,7 +121,7 @@ def update(
         batch = world.seen_by(spec, batch, order)
         gradient, parts = jax.grad(mean_loss, has_aux=True)(params, spec, batch)
         steps, optimizer_state = transform.update(gradient, optimizer_state)
-        return jax.tree.map(lambda param, step: param - rate * step, params, steps), optimizer_state, parts
+        return descend(params, steps, rate), optimizer_state, parts
 
     def one_step(carry: tuple[Any, Any], places: Array):
         members, optimizer_state, parts = jax.vmap(one_member)(carry[0], carry[1], places)

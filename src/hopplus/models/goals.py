@@ -21,7 +21,7 @@ from jaxtyping import Array, Float32, Int32, Key
 
 from hopplus.games.game import GameSpec, Observation
 from hopplus.models.inputs import features, num_features, read_for_others
-from hopplus.models.networks import Dense, Heads, init_dense, init_heads
+from hopplus.models.networks import Dense, Heads, check_least, init_dense, init_heads
 
 Kind = Literal["none", "continuous", "discrete", "hindsight"]
 TEMPERATURE = 1.0
@@ -44,9 +44,7 @@ class GoalsConfig:
 
     def check(self) -> None:
         """Raise where a setting makes no sense."""
-        for name in ("size", "hidden", "evidence"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--goals.{name} is {getattr(self, name)}; give 1 or more")
+        check_least("goals", self, 1, "size", "hidden", "evidence")
 
     @property
     def is_latent(self) -> bool:

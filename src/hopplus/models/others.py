@@ -22,7 +22,7 @@ from hopplus.games.board import MOVE_NAMES
 from hopplus.games.game import GameSpec, Observation
 from hopplus.games.paths import FAR, paths_around_walls, straight_paths
 from hopplus.models.inputs import features, num_features
-from hopplus.models.networks import Dense, Heads, init_dense, init_heads
+from hopplus.models.networks import Dense, Heads, check_least, init_dense, init_heads
 
 NEVER = -1e9
 LEAST = 1e-8
@@ -45,9 +45,7 @@ class OthersConfig:
 
     def check(self) -> None:
         """Raise where a setting makes no sense."""
-        for name in ("hidden", "keys"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--others.{name} is {getattr(self, name)}; give 1 or more")
+        check_least("others", self, 1, "hidden", "keys")
 
 
 class Look(eqx.Module):

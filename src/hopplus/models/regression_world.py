@@ -31,6 +31,8 @@ class RegressionConfig:
 
 
 class RegressionWorld(eqx.Module):
+    """The parameters."""
+
     first: Dense
     second: Dense
     planes: Dense
@@ -69,11 +71,11 @@ def rounded(planes: Float32[Array, "height width planes"], rewards: Array, ended
 
 
 def loss(
-    params: RegressionWorld, spec: GameSpec, happened: Transition, walker_weight: float = 2.0
+    config: RegressionConfig, params: RegressionWorld, spec: GameSpec, happened: Transition
 ) -> tuple[Float32[Array, ""], Metrics]:
     """Of one transition."""
     planes, rewards, ended = apply(params, spec, happened.now)
-    weights = jnp.array([walker_weight if plane.kind == "walker" else 1.0 for plane in spec.planes], jnp.float32)
+    weights = jnp.array([config.walker_weight if plane.kind == "walker" else 1.0 for plane in spec.planes], jnp.float32)
     misses = jnp.mean(jnp.square(planes - happened.after.board), axis=(0, 1))
     ends = happened.after.ended.astype(jnp.float32)
     parts = {

@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
 from hopplus.games.board import COLUMN_STEPS, ROW_STEPS
 from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, as_played, ego_views
-from hopplus.models.networks import Dense, Heads, init_dense, init_heads
+from hopplus.models.networks import Dense, Heads, check_least, init_dense, init_heads
 
 NEVER = -1e9
 NUM_STEPS = len(ROW_STEPS)
@@ -51,9 +51,8 @@ class WorldConfig:
 
     def check(self) -> None:
         """Raise where a setting makes no sense."""
-        for name, least in (("members", 0), ("hidden", 1), ("pooled", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"--world.{name} is {getattr(self, name)}; give {least} or more")
+        check_least("world", self, 0, "members")
+        check_least("world", self, 1, "hidden", "pooled")
 
 
 class Situation(eqx.Module):
