@@ -86,7 +86,7 @@ NUMBERS = {
     "--modelling.goal-tables 0": "--modelling.goal-tables is 0; give a number of 1 or more",
     "--modelling.posterior-kl -1": "--modelling.posterior-kl is -1.0; give a number of 0 or more",
     "--world.members -1": "--world.members is -1; give 0 or more",
-    "--world-training.replay 0": "--world-training.replay is 0; give a number of 1 or more",
+    "--replay.size 0": "--replay.size is 0; give a number of 1 or more",
     "--imagination.real-ratio 0": "--imagination.real-ratio is 0.0; give a number above 0, and 1 at most",
     "--imagination.counterfactual 2": "--imagination.counterfactual is 2.0; give a number between 0 and 1",
 }

@@ -92,6 +92,15 @@ def _company_key():
     return jax.random.split(jax.random.key(7), 3)[0]
 
 
+def test_every_company_of_goals_is_equally_likely():
+    """Three co-players, three goals: ten multisets, "all want hares" among them."""
+    draw = jax.jit(lambda key: draw_company(CONFIG, CONFIGS["hop"].mind, GAME.spec, 40_000, key=key).goals)
+    counts = np.asarray(draw(jax.random.key(0))).sum(axis=1)
+    companies, found = np.unique(counts, axis=0, return_counts=True)
+    assert len(companies) == 10
+    np.testing.assert_allclose(found / 40_000, 0.1, atol=0.006)
+
+
 def test_legal_actions_are_those_of_the_imagined_board():
     """Trap 6."""
     steps, _ = imagined()

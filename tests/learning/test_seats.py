@@ -18,6 +18,7 @@ from hopplus.learning.learner import LearnerConfig, Task, train_step
 from hopplus.learning.minds import MindConfig
 from hopplus.learning.modelling_config import ModellingConfig
 from hopplus.learning.ppo import PPOConfig
+from hopplus.learning.replay import ReplayConfig
 from hopplus.learning.rollout import collect
 from hopplus.learning.worlds import WorldTrainingConfig
 from hopplus.models.actor_critic import ActorCriticConfig
@@ -85,7 +86,8 @@ MINDS = {
 
 IMAGINING = {
     "world": WorldConfig(members=2, hidden=8, pooled=4),
-    "world_training": WorldTrainingConfig(replay=128, tables=4, minibatches=2, minibatch_size=16),
+    "replay": ReplayConfig(size=128, tables=4),
+    "world_training": WorldTrainingConfig(minibatches=2, minibatch_size=16),
     "imagination": ImaginationConfig(real_ratio=0.5, length=4, counterfactual=0.5, trust=False),
 }
 

@@ -166,14 +166,34 @@ def branches(
 def draw_company(
     config: ImaginationConfig, mind_config: MindConfig, spec: GameSpec, num_tables: int, *, key: Key[Array, ""]
 ) -> Company:
-    """Goals that were not seen: every symbol alike, or vectors from the prior."""
-    told_key, goal_key = jax.random.split(key)
+    """Goals that were not seen, symbols or vectors from the prior: every company of them is equally likely."""
+    told_key, goal_key, urn_key = jax.random.split(key, 3)
     told = jax.random.bernoulli(told_key, config.counterfactual, (num_tables,))
     size = goal_size(mind_config.goals, spec)
     shape = (num_tables, spec.num_agents - 1)
     if mind_config.goals.kind == "continuous":
-        return Company(jax.random.normal(goal_key, (*shape, size)), told)
-    return Company(jax.nn.one_hot(jax.random.randint(goal_key, shape, 0, max(size, 1)), size), told)
+        fresh, num_goals = jax.random.normal(goal_key, (*shape, size)), shape[1]
+    else:
+        num_goals = max(size, 1)
+        fresh = jax.nn.one_hot(jax.random.randint(goal_key, shape, 0, num_goals), size)
+    return Company(_from_urn(fresh, num_goals, key=urn_key), told)
+
+
+def _from_urn(
+    fresh: Float32[Array, "tables others goal"], num_goals: int, *, key: Key[Array, ""]
+) -> Float32[Array, "tables others goal"]:
+    """Goals that come in company: each co-player has a goal of its own, or one that another has already.
+
+    This is Polya's urn: "all three want hares" is then as likely as any other multiset of goals.
+    """
+    num_tables, num_others, _ = fresh.shape
+    levels = jax.random.uniform(key, (num_tables, num_others))
+    goals = fresh
+    for other in range(1, num_others):
+        ball = levels[:, other] * (num_goals + other) - num_goals
+        same = goals[jnp.arange(num_tables), jnp.clip(ball.astype(jnp.int32), 0, other - 1)]
+        goals = goals.at[:, other].set(jnp.where((ball >= 0)[:, None], same, fresh[:, other]))
+    return goals
 
 
 def imagine(

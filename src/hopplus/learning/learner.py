@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import Game, GameSpec, ego_order
 from hopplus.games.rollout import Table, open_table
-from hopplus.learning import episodes, minds, modelling, ppo, worlds
+from hopplus.learning import episodes, minds, modelling, ppo, replay, worlds
 from hopplus.learning.devices import in_parts
 from hopplus.learning.episodes import Running
 from hopplus.learning.imagination import Branches, ImaginationConfig, branches, imagined_batch, trust_of
@@ -26,6 +26,7 @@ from hopplus.learning.modelling import Lesson
 from hopplus.learning.modelling_config import ModellingConfig
 from hopplus.learning.ppo import Batch, Metrics, PPOConfig, look_back
 from hopplus.learning.record import record
+from hopplus.learning.replay import ReplayConfig
 from hopplus.learning.rollout import Seats, collect
 from hopplus.learning.streams import at, stream
 from hopplus.learning.study import Study, first_tables, give_selected, look_at_all, prepare, study
@@ -52,6 +53,8 @@ class LearnerConfig:
     """What a seat knows of the others."""
     modelling: ModellingConfig = field(default_factory=ModellingConfig)
     """How it learns that."""
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    """What it remembers, if it has a world."""
     world: WorldConfig = field(default_factory=WorldConfig)
     """Its model of the game."""
     world_training: WorldTrainingConfig = field(default_factory=WorldTrainingConfig)
@@ -68,6 +71,7 @@ class LearnerConfig:
         self.network.check()
         self.mind.check()
         self.modelling.check()
+        self.replay.check()
         self.world.check()
         self.world_training.check()
         self.imagination.check()
@@ -115,7 +119,7 @@ class LearnerState(eqx.Module):
     """Each learner's members, stacked twice; None where there is no world."""
     world_optimizer: PyTree[Array] | None
     replay: PyTree[Array] | None
-    """What the worlds learn from."""
+    """What worlds, and models of the others, learn from again."""
     tables: Table
     running: Running
     key: Key[Array, "*seeds"]
@@ -135,7 +139,7 @@ def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerSt
     init_mind = lambda key: minds.init(config.mind, spec, key=stream(key, "mind"))  # noqa: E731
     params, learner_minds = jax.vmap(init_one)(learner_keys), jax.vmap(init_mind)(learner_keys)
     seats = seats_of(config, task, params, learner_minds)
-    learner_worlds, world_optimizer, replay = init_worlds(config, spec, learner_keys)
+    learner_worlds, world_optimizer, nothing_yet = init_worlds(config, spec, learner_keys)
     open_one = lambda key: open_table(task.game, seats, key=key)  # noqa: E731
     return LearnerState(
         params=params,
@@ -144,7 +148,7 @@ def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerSt
         mind_optimizer=jax.vmap(modelling.optimizer_state, axis_size=num_learners)(learner_minds),
         worlds=learner_worlds,
         world_optimizer=world_optimizer,
-        replay=replay,
+        replay=nothing_yet,
         tables=jax.vmap(open_one)(jax.random.split(stream(key, "first tables"), config.envs)),
         running=episodes.start(task.game, config.envs),
         key=key,
@@ -163,7 +167,7 @@ def init_worlds(
     keys_of = lambda key: jax.random.split(stream(key, "world"), config.world.members)  # noqa: E731
     over_members = lambda fn: jax.vmap(jax.vmap(fn))  # noqa: E731
     members = over_members(lambda key: world.init(config.world, spec, key=key))(jax.vmap(keys_of)(learner_keys))
-    return members, over_members(worlds.optimizer().init)(members), worlds.empty_replay(config.world_training, spec)
+    return members, over_members(worlds.optimizer().init)(members), replay.empty(config.replay, spec)
 
 
 def seats_of(config: LearnerConfig, task: Task, params: ActorCritic, learner_minds: Mind) -> Seats:
@@ -192,7 +196,7 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
     seen = study(config.modelling, task.game, seats.minds, state.tables, steps) if seats.minds.others else None
     goals_seen = first_tables(seen, config.modelling.goal_tables) if config.mind.goals.is_latent else None
     begin = branches(config.imagination, config.steps_per_update, task.game, tables, steps)
-    replay, happened = worlds.remember(config.world_training, state.replay, steps.transition)
+    kept, happened = replay.remember(config.replay, state.replay, steps)
     num_learners = len(state.learner_keys)
     data = (
         Learner(
@@ -210,7 +214,7 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
         _rows_by_learner(goals_seen, num_learners),
         jax.tree.map(lambda leaf: leaf.reshape(num_learners, -1, *leaf.shape[1:]), begin),
     )
-    circumstances = Circumstances(1.0 - state.num_updates / task.num_updates, state.num_updates, replay, happened)
+    circumstances = Circumstances(1.0 - state.num_updates / task.num_updates, state.num_updates, kept, happened)
     learn_all = lambda same, data: jax.lax.map(partial(learn, config, task, same), data)  # noqa: E731
     learners, learned = in_parts(learn_all, config.devices, num_learners)(circumstances, data)
     after = LearnerState(
@@ -220,7 +224,7 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
         mind_optimizer=learners.mind_optimizer,
         worlds=learners.worlds,
         world_optimizer=learners.world_optimizer,
-        replay=replay,
+        replay=kept,
         tables=tables,
         running=running,
         key=state.key,
@@ -273,7 +277,11 @@ def learn(
         share = config.modelling.epsilon * same.remaining
         batch = give_selected(config.mind.goals, params, batch, goals_seen, prepared, share, key=key("selected goals"))
     if seen is not None:
-        lesson = Lesson(seen, look_at_all(task.game, seen), goals_seen, prepared)
+        past = None
+        if same.replay is not None and config.mind.goals.kind == "hindsight":
+            amount = config.modelling.minibatches * config.modelling.minibatch_size
+            past = replay.recall(task.game, same.replay, learner.order, amount, key=key("past"))
+        lesson = Lesson(seen, look_at_all(task.game, seen), goals_seen, prepared, past)
         found |= modelling.score(config.mind, mind, seen, lesson.seen)
         train_mind = partial(modelling.update, config.modelling, config.mind, not task.keep_prior)
         mind, mind_optimizer, about = train_mind(same.remaining, (mind, mind_optimizer, lesson, key("models")))

@@ -3,7 +3,8 @@
 Data are the steps in which the seat and the co-player were both on the board. Predictions are scored before they are
 learned from. Each gradient step takes the same number of samples of every co-player, so that no seat learns more.
 
-    others      cross-entropy of what the co-player did, its goal being what the seat inferred, or its hindsight label
+    others      cross-entropy of what the co-player did, its goal being what the seat inferred, or its hindsight label;
+                in the latter case also of what is kept in `replay`, every kind of goal alike
     posterior   mismatch(goal drawn from q, selected goal) + w KL(q || encoding of the selected state)
     prior       as in `models.goals`, unless it was pretrained: then it is left alone
 """
@@ -22,6 +23,7 @@ from hopplus.learning import minds
 from hopplus.learning.minds import Mind, MindConfig
 from hopplus.learning.modelling_config import ModellingConfig, PriorLoss
 from hopplus.learning.ppo import Metrics, descend, falling
+from hopplus.learning.replay import Past
 from hopplus.learning.study import Prepared, Study
 from hopplus.models import goals, others
 from hopplus.models.goals import GoalsConfig
@@ -114,6 +116,8 @@ class Lesson(eqx.Module):
     """The part of it that goals are learned from; None where they are not."""
     prepared: Prepared | None
     """The same."""
+    past: Past | None = None
+    """What is recalled of how co-players came to their deeds, a minibatch for each gradient step."""
 
 
 class Samples(eqx.Module):
@@ -166,7 +170,7 @@ def update(
 
 def _counts(config: ModellingConfig, lesson: Lesson) -> Metrics:
     """How much each module of a seat was trained in one update, and on how much it could draw."""
-    sizes = {"others": (config.minibatch_size, lesson.study)}
+    sizes = {"others": (config.minibatch_size * (1 if lesson.past is None else 2), lesson.study)}
     if lesson.goal_study is not None:
         sizes["goals"] = (config.goal_minibatch_size, lesson.goal_study)
     counts = {}
@@ -221,9 +225,19 @@ def others_loss(
     rows, steps, weights = _pick(samples, study.valid.shape[1], index, config.minibatch_size)
     seen, goal, actions, labels = _at((lesson.seen, study.goals, study.actions, study.labels), rows, steps)
     if mind_config.goals.kind == "hindsight":
-        goal = jax.nn.one_hot(labels, goal.shape[-1])
-    losses, _ = jax.vmap(others.loss)(_by_other(mind, len(rows)), seen, goal, actions, weights)
-    return losses
+        goal = _one_hot(labels, goal)
+    models = _by_other(mind, len(rows))
+    losses, _ = jax.vmap(others.loss)(models, seen, goal, actions, weights)
+    if lesson.past is None:
+        return losses
+    part = lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, index * config.minibatch_size, config.minibatch_size, 1)  # noqa: E731
+    past = jax.tree.map(part, lesson.past)
+    again, _ = jax.vmap(others.loss)(models, past.seen, _one_hot(past.labels, goal), past.actions, past.weights)
+    return losses + again
+
+
+def _one_hot(labels: Int32[Array, "others samples"], goal: Float32[Array, "others samples goal"]) -> Array:
+    return jax.nn.one_hot(labels, goal.shape[-1])
 
 
 def goals_loss(

@@ -12,7 +12,7 @@ PriorLoss = Literal["reconstruction", "action", "both"]
 class ModellingConfig:
     """How the models of co-players are trained."""
 
-    tables: int = 128
+    tables: int = 64
     """How many of the tables of an update are studied."""
     minibatches: int = 4
     """Gradient steps in each update."""

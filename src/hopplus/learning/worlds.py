@@ -1,9 +1,7 @@
 """How a learner's world is trained on line, and how wrong it is.
 
-What happened is kept in a replay buffer. Half of a minibatch is drawn from all of it; for the other half every size of
-reward is as likely as every other, however rare it is: a world that has seen a thousand hares and five stags must not
-think that stags do not pay. Each member of the ensemble draws its own samples. The world is scored on every update's
-play before it learns from it.
+It learns from what is kept in `replay`; each member of the ensemble draws its own samples. The world is scored on every
+update's play before it learns from it.
 """
 
 from collections.abc import Callable
@@ -11,16 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import flashbax
 import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.game import GameSpec
+from hopplus.learning import replay as memory
 from hopplus.learning.ppo import Metrics, check_number, descend, falling
 from hopplus.models import world
-from hopplus.models.world import Outcome, Situation, Transition, World
+from hopplus.models.world import Outcome, Transition, World
 
 SAME_REWARD = 0.05
 """Rewards that are nearer to each other than this are the same."""
@@ -32,10 +30,6 @@ FINAL_RATE = 0.1
 class WorldTrainingConfig:
     """How a world is trained."""
 
-    replay: int = 65_536
-    """Transitions that are kept, for each seed."""
-    tables: int = 32
-    """How many of the tables of an update are added to them."""
     minibatches: int = 16
     """Gradient steps in each update."""
     minibatch_size: int = 256
@@ -45,7 +39,7 @@ class WorldTrainingConfig:
 
     def check(self) -> None:
         """Raise where a setting makes no sense."""
-        for name in ("replay", "tables", "minibatches", "minibatch_size"):
+        for name in ("minibatches", "minibatch_size"):
             check_number("world-training", name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
         check_number("world-training", "learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")
 
@@ -53,46 +47,6 @@ class WorldTrainingConfig:
 def optimizer() -> optax.GradientTransformation:
     """Adam without its learning rate, which changes over a run."""
     return optax.chain(optax.clip_by_global_norm(10.0), optax.scale_by_adam())
-
-
-def buffer(config: WorldTrainingConfig) -> Any:
-    return flashbax.make_item_buffer(config.replay, 1, config.minibatch_size, add_batches=True)
-
-
-def empty_replay(config: WorldTrainingConfig, spec: GameSpec) -> PyTree[Array]:
-    agents = jnp.zeros(spec.num_agents)
-    board = jnp.zeros((spec.height, spec.width, len(spec.planes)), jnp.uint8)
-    now = Situation(board, jnp.int32(0), agents.astype(jnp.int32), agents > 0)
-    return buffer(config).init(Transition(now, Outcome(board, agents, agents > 0)))
-
-
-def remember(
-    config: WorldTrainingConfig, replay: PyTree[Array] | None, happened: Transition | None
-) -> tuple[PyTree[Array] | None, Transition | None]:
-    """Keep what happened at the first so many tables, [envs, time, ...]; also that part of it, in rows."""
-    if happened is None:
-        return None, None
-    rows = jax.tree.map(lambda leaf: leaf[: config.tables].reshape(-1, *leaf.shape[2:]), happened)
-    rows = jax.tree.map(lambda leaf: leaf[: config.replay], rows)
-    return buffer(config).add(replay, rows), rows
-
-
-def draw_places(
-    spec: GameSpec, replay: PyTree[Array], shape: tuple[int, ...], *, key: Key[Array, ""]
-) -> Int32[Array, "..."]:
-    """Where in the replay buffer samples lie: half of them anywhere, half at rewards that are all equally likely."""
-    rewards = replay.experience.after.rewards[0]
-    num_places = rewards.shape[0]
-    filled = jnp.where(replay.is_full, num_places, replay.current_index)
-    there = jnp.arange(num_places) < filled
-    support = jnp.asarray(spec.reward_support, jnp.float32)
-    biggest = jnp.take_along_axis(rewards, jnp.argmax(jnp.abs(rewards), axis=-1)[:, None], axis=-1)[:, 0]
-    kind = jnp.argmin(jnp.abs(biggest[:, None] - support), axis=-1)
-    counts = jnp.zeros(len(support)).at[kind].add(there)
-    balanced = jnp.where(there, 1 / jnp.maximum(counts[kind], 1), 0.0) / jnp.sum(counts > 0)
-    chances = 0.5 * balanced + 0.5 * there / filled
-    levels = jax.random.uniform(key, shape) * jnp.sum(chances)
-    return jnp.minimum(jnp.searchsorted(jnp.cumsum(chances), levels), filled - 1).astype(jnp.int32)
 
 
 def mean_loss(params: World, spec: GameSpec, batch: Transition) -> tuple[Float32[Array, ""], Metrics]:
@@ -117,7 +71,7 @@ def update(
     num_members = members.cell.bias.shape[0]
 
     def one_member(params, optimizer_state, places):
-        batch = jax.tree.map(lambda leaf: leaf[0, places], replay.experience)
+        batch = jax.tree.map(lambda leaf: leaf[0, places], replay.experience.transition)
         batch = world.seen_by(spec, batch, order)
         gradient, parts = jax.grad(mean_loss, has_aux=True)(params, spec, batch)
         steps, optimizer_state = transform.update(gradient, optimizer_state)
@@ -127,12 +81,14 @@ def update(
         members, optimizer_state, parts = jax.vmap(one_member)(carry[0], carry[1], places)
         return (members, optimizer_state), jax.tree.map(jnp.mean, parts)
 
-    places = draw_places(spec, replay, (config.minibatches, num_members, config.minibatch_size), key=key)
+    shape = (config.minibatches, num_members, config.minibatch_size)
+    places = memory.draw_places(memory.by_reward(spec, replay), shape, key=key)
     (members, optimizer_state), parts = jax.lax.scan(one_step, (members, optimizer_state), places)
     losses = {f"wm/{name}": jnp.mean(part) for name, part in parts.items()}
     counts = {
         "count/updates/world": jnp.float32(config.minibatches),
         "count/samples/world": jnp.float32(config.minibatches * config.minibatch_size * num_members),
+        "buffer/size/world": jnp.sum(memory.is_kept(replay), dtype=jnp.float32),
     }
     return members, optimizer_state, {"wm/loss": sum(losses.values(), jnp.float32(0)), **losses, **counts}
 

@@ -1,0 +1,138 @@
+"""What is kept of real play, and how it is drawn."""
+
+from dataclasses import replace
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.games.game import ego_order, views_of_others
+from hopplus.learning import replay
+from hopplus.learning.learner import init, seats_of
+from hopplus.learning.replay import Kept, ReplayConfig
+from hopplus.learning.rollout import collect
+from hopplus.learning.study import next_deeds
+from hopplus.models.world import Outcome, Situation, Transition
+from learning.played import CONFIGS, GAME, TASK
+
+SPEC = GAME.spec
+CONFIG = ReplayConfig(size=64, tables=2)
+SEAT = 2
+
+
+def kept(rewards, labels=None):
+    """Steps that differ in what the first seat got, or did."""
+    count = len(rewards)
+    board = jnp.zeros((count, SPEC.height, SPEC.width, len(SPEC.planes)), jnp.uint8)
+    nobody = jnp.zeros((count, 4), bool)
+    paid = jnp.zeros((count, 4)).at[:, 0].set(rewards)
+    numbers = nobody.astype(jnp.int32)
+    now = Situation(board, jnp.zeros(count, jnp.int32), numbers, nobody)
+    labels = numbers if labels is None else jnp.broadcast_to(labels[:, None], (count, 4))
+    return Kept(Transition(now, Outcome(board, paid, nobody)), numbers, labels)
+
+
+def filled(*parts):
+    add = jax.jit(replay.buffer(CONFIG).add)
+    memory = replay.empty(CONFIG, SPEC)
+    for part in parts:
+        memory = add(memory, part)
+    return memory
+
+
+@cache
+def played():
+    """Thirty steps at three tables."""
+    state = init(CONFIGS["hop"], TASK, key=jax.random.key(0))
+    tables = jax.tree.map(lambda leaf: leaf[:3], state.tables)
+    seats = seats_of(CONFIGS["hop"], TASK, state.params, state.minds)
+    keys = jax.random.split(jax.random.key(1), 4)
+    play = jax.jit(partial(collect, GAME, seats, tables, 30, with_transitions=True))
+    return play(seat_keys=keys, table_key=jax.random.key(2))[1]
+
+
+@cache
+def remembered():
+    return jax.jit(partial(replay.remember, CONFIG))(replay.empty(CONFIG, SPEC), played())
+
+
+def drawn_rewards(memory, count=30_000):
+    draw = jax.jit(lambda memory, key: replay.draw_places(replay.by_reward(SPEC, memory), (count,), key=key))
+    places = np.asarray(draw(memory, jax.random.key(0)))
+    return places, np.asarray(memory.experience.transition.after.rewards[0, :, 0])[places]
+
+
+def test_a_ring_keeps_what_is_newest():
+    memory = filled(*[kept(jnp.full(16, float(update))) for update in range(5)])
+    rewards = np.asarray(memory.experience.transition.after.rewards[0, :, 0])
+    assert sorted(set(rewards.tolist())) == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_rare_rewards_are_drawn_as_often_as_common_ones():
+    """Sixty steps without pay, three hares, one stag: half of the draws are of everything, half by size of reward."""
+    _, drawn = drawn_rewards(filled(kept(jnp.zeros(64).at[:3].set(1.0).at[3].set(5.0))))
+    share = lambda reward: float((drawn == reward).mean())  # noqa: E731
+    assert share(5.0) == pytest.approx(0.5 / 3 + 0.5 / 64, abs=0.01)
+    assert share(1.0) == pytest.approx(0.5 / 3 + 1.5 / 64, abs=0.01)
+    assert share(0.0) == pytest.approx(0.5 / 3 + 30 / 64, abs=0.01)
+
+
+def test_only_what_is_there_is_drawn():
+    places, _ = drawn_rewards(filled(kept(jnp.ones(8))), 1000)
+    assert set(places.tolist()) == set(range(8))
+
+
+def test_nothing_is_kept_without_a_world():
+    assert replay.remember(CONFIG, None, replace(played(), transition=None)) == (None, None)
+
+
+def recalled(memory, count=512, seat=SEAT):
+    order = jnp.asarray(ego_order(4)[seat], jnp.int32)
+    return jax.jit(lambda memory, key: replay.recall(GAME, memory, order, count, key=key))(memory, jax.random.key(3))
+
+
+def test_what_is_recalled_of_a_co_player_is_what_the_seat_saw_it_do():
+    """View, action and label of every sample are those of one step of real play, with both on the board."""
+    steps = played()
+    past = jax.tree.map(np.asarray, recalled(remembered()[0]))
+    labels = np.asarray(next_deeds(steps.did, jnp.all(steps.terminated_after, axis=-1)))
+    views = jax.vmap(jax.vmap(partial(views_of_others, SPEC)))(
+        jax.tree.map(lambda leaf: leaf[:2, :, SEAT], steps.observation)
+    )
+    real = [np.asarray(leaf).reshape(60, 3, -1) for leaf in (views.planes, views.time, views.last_actions)]
+    np.testing.assert_array_equal(past.weights, 1.0)
+    for other, seat in enumerate(ego_order(4)[SEAT][1:]):
+        valid = np.asarray(steps.in_game[:2, :, SEAT] & steps.in_game[:2, :, seat]).reshape(-1)
+        of_real = {
+            (*np.concatenate([leaf[place, other] for leaf in real]).tolist(), action, label)
+            for place, (action, label) in enumerate(
+                zip(np.asarray(steps.actions)[:2, :, seat].ravel(), labels[:2, :, seat].ravel(), strict=True)
+            )
+            if valid[place] and 0 <= label < 2
+        }
+        seen = past.seen.observation
+        recalled_ = zip(
+            seen.planes[other].reshape(512, -1),
+            seen.time[other][:, None],
+            seen.last_actions[other],
+            past.actions[other],
+            past.labels[other],
+            strict=True,
+        )
+        found = {(*np.concatenate(sample[:3]).tolist(), *sample[3:]) for sample in recalled_}
+        assert found == of_real and len(found) > 2
+
+
+def test_rare_goals_are_recalled_as_often_as_common_ones():
+    """Fifty steps on the way to a stag, four to a hare, ten to nothing that counts."""
+    labels = jnp.zeros(64, jnp.int32).at[50:54].set(1).at[54:].set(2)
+    past = recalled(filled(kept(jnp.zeros(64), labels)), 10_000)
+    shares = [float((past.labels == label).mean()) for label in range(3)]
+    np.testing.assert_allclose(shares, [0.5, 0.5, 0.0], atol=0.01)
+
+
+def test_where_nothing_is_known_nothing_counts():
+    past = recalled(filled(kept(jnp.zeros(64), jnp.full(64, -1, jnp.int32))), 8)
+    np.testing.assert_array_equal(past.weights, 0.0)
