@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.evaluation.statistics import seed_interval
-from hopplus.learning import minds, worlds
+from hopplus.learning import minds, replay
 from hopplus.learning.devices import num_cores, use_cores
 from hopplus.learning.learner import LearnerConfig
 from hopplus.models import world
@@ -77,25 +77,24 @@ def random_co_players() -> Iterator[None]:
 @contextmanager
 def a_hundred_transitions() -> Iterator[None]:
     """The world learns from the first hundred transitions and from nothing else."""
-    remember = worlds.remember
+    remember, empty = replay.remember, replay.empty
+    few = replay.ReplayConfig(size=100)
 
-    def forgetful(config: Any, replay: Any, happened: Any) -> Any:
-        if happened is None:
+    def forgetful(config: Any, kept: Any, steps: Any) -> Any:
+        if kept is None:
             return None, None
-        few = replace(config, replay=100)
-        after, _ = remember(few, replay, happened)
-        _, rows = remember(config, worlds.empty_replay(config, SPEC), happened)
-        return jax.tree.map(lambda old, new: jnp.where(replay.is_full, old, new), replay, after), rows
+        after, _ = remember(few, kept, steps)
+        _, happened = remember(config, empty(config, SPEC), steps)
+        return jax.tree.map(lambda old, new: jnp.where(kept.is_full, old, new), kept, after), happened
 
     with (
-        patch.object(worlds, "remember", forgetful),
-        patch.object(worlds, "empty_replay", lambda config, spec: EMPTY(replace(config, replay=100), spec)),
+        patch.object(replay, "remember", forgetful),
+        patch.object(replay, "empty", lambda _, spec: empty(few, spec)),
     ):
         yield
 
 
 SPEC = RunConfig(game=GAME).task.game.spec
-EMPTY = worlds.empty_replay
 POISONS: dict[str, Callable[[], Any]] = {
     "rewards times 5": reward_times_five,
     "no end": no_end,

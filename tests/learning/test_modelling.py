@@ -13,6 +13,7 @@ from hopplus.games.game import ego_order
 from hopplus.learning import minds, modelling
 from hopplus.learning.learner import Circumstances, Learner, learn
 from hopplus.learning.modelling import Lesson
+from hopplus.learning.replay import Past
 from hopplus.learning.streams import at
 from hopplus.learning.study import look_at_all, prepare
 from learning.played import (
@@ -129,6 +130,27 @@ def test_what_happened_after_somebody_left_teaches_nothing(taught):
     for one, other in zip(jax.tree.leaves((usual, metrics)), jax.tree.leaves((gone, gone_metrics)), strict=True):
         np.testing.assert_array_equal(one, other)
     assert any(np.any(one != other) for one, other in zip(*map(jax.tree.leaves, (usual, there)), strict=True))
+
+
+def test_what_is_recalled_is_learned_from(own):
+    """Nobody at the table goes after goal 1 any more; on recalled boards whoever did stayed where it was."""
+    params, _, seen = own
+    mind, stay = hindsight_mind(0.1), GAME.spec.stay
+    lesson = lesson_of("hop", params, mind, replace(seen, labels=jnp.zeros_like(seen.labels)))
+    some = jax.tree.map(lambda leaf: jnp.moveaxis(leaf[:, 0], 0, 1), lesson.seen)
+    some = jax.tree.map(lambda leaf: jnp.tile(leaf[:, :4], (1, 8, *[1] * (leaf.ndim - 2))), some)
+    shape = some.legal.shape[:2]
+    past = Past(some, jnp.full(shape, stay), jnp.ones(shape, jnp.int32), jnp.ones(shape, jnp.float32))
+
+    def chance_of_staying(lesson):
+        state, after = start_optimizer(mind), mind
+        for number in range(10):
+            after, state, _ = updates("hop")(after, state, lesson, number)
+        goal = jnp.broadcast_to(jax.nn.one_hot(1, 3), (3, 3))
+        one = jax.tree.map(lambda leaf: leaf[:, 0], some)
+        return float(minds.predict(after, one, goal)[:, stay].mean())
+
+    assert chance_of_staying(replace(lesson, past=past)) > chance_of_staying(lesson) + 0.2
 
 
 def test_a_prior_that_is_kept_stays_as_it_is(own):

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import cache, partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,7 @@ from hopplus.learning import replay
 from hopplus.learning.learner import init, seats_of
 from hopplus.learning.replay import Kept, ReplayConfig
 from hopplus.learning.rollout import collect
-from hopplus.learning.study import next_deeds
+from hopplus.learning.study import next_deeds, steps_to_deed
 from hopplus.models.world import Outcome, Situation, Transition
 from learning.played import CONFIGS, GAME, TASK
 
@@ -22,7 +23,7 @@ CONFIG = ReplayConfig(size=64, tables=2)
 SEAT = 2
 
 
-def kept(rewards, labels=None):
+def kept(rewards, labels=None, until=None):
     """Steps that differ in what the first seat got, or did."""
     count = len(rewards)
     board = jnp.zeros((count, SPEC.height, SPEC.width, len(SPEC.planes)), jnp.uint8)
@@ -31,7 +32,12 @@ def kept(rewards, labels=None):
     numbers = nobody.astype(jnp.int32)
     now = Situation(board, jnp.zeros(count, jnp.int32), numbers, nobody)
     labels = numbers if labels is None else jnp.broadcast_to(labels[:, None], (count, 4))
-    return Kept(Transition(now, Outcome(board, paid, nobody)), numbers, labels)
+    return Kept(
+        Transition(now, Outcome(board, paid, nobody)),
+        numbers,
+        labels,
+        numbers if until is None else jnp.tile(until[:, None], 4),
+    )
 
 
 def filled(*parts):
@@ -131,6 +137,22 @@ def test_rare_goals_are_recalled_as_often_as_common_ones():
     past = recalled(filled(kept(jnp.zeros(64), labels)), 10_000)
     shares = [float((past.labels == label).mean()) for label in range(3)]
     np.testing.assert_allclose(shares, [0.5, 0.5, 0.0], atol=0.01)
+
+
+def test_what_was_done_just_before_a_deed_is_recalled_most():
+    """Half of what is kept was done at the hare, half of it three steps before; the actions tell which."""
+    before = jnp.arange(64, dtype=jnp.int32) % 2 * 3
+    record = kept(jnp.zeros(64), jnp.ones(64, jnp.int32), before)
+    record = eqx.tree_at(lambda one: one.transition.now.actions, record, record.until)
+    actions = recalled(filled(record), 10_000).actions
+    assert float((actions == 3).mean()) == pytest.approx(replay.FADING**3 / (1 + replay.FADING**3), abs=0.01)
+
+
+def test_deeds_are_counted_down_to():
+    """A deed in the third of five steps, the episode's end in the fourth."""
+    did = jnp.zeros((1, 5, 2, 1), bool).at[0, 2, 1, 0].set(True)
+    over = jnp.array([[False, False, False, True, False]])
+    np.testing.assert_array_equal(steps_to_deed(did, over)[0, :3, 0], [2, 1, 0])
 
 
 def test_where_nothing_is_known_nothing_counts():

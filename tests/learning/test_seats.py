@@ -68,11 +68,16 @@ def turn_start(state, game, shift):
     )
 
 
-def train(game, state, config=CONFIG):
-    step = jax.jit(lambda state: train_step(config, Task(game, Lineup(()), NUM_UPDATES), state))
+def trainer(game, config=CONFIG):
+    """One program for the table as it is and for the turned one: compiling takes longer than all that it does."""
+    turned = lambda shift: Task(turned_spawns(game, shift), Lineup(()), NUM_UPDATES)  # noqa: E731
+    return jax.jit(lambda state, shift: train_step(config, turned(shift), state))
+
+
+def train(step, state, shift):
     history = []
     for _ in range(NUM_UPDATES):
-        state, metrics = step(state)
+        state, metrics = step(state, jnp.int32(shift))
         history.append(metrics)
     return state, jax.tree.map(lambda *leaves: np.stack(leaves), *history)
 
@@ -109,8 +114,9 @@ def test_training_is_equivariant_to_the_bit(game, devices, shift, mind):
     if mind == "hop_plus":
         config = replace(config, **IMAGINING)
     start = learner.init(config, Task(game, Lineup(()), NUM_UPDATES), key=jax.random.key(0))
-    state, metrics = train(game, start, config)
-    turned_state, turned_metrics = train(turned_spawns(game, shift), turn_start(start, game, shift), config)
+    step = trainer(game, config)
+    state, metrics = train(step, start, 0)
+    turned_state, turned_metrics = train(step, turn_start(start, game, shift), shift)
     learned, turned_learned = ((each.params, each.minds, each.worlds) for each in (state, turned_state))
     leaves = zip(jax.tree.leaves(turn(learned, shift)), jax.tree.leaves(turned_learned), strict=True)
     assert all(np.array_equal(one, other) for one, other in leaves)

@@ -34,6 +34,7 @@ from hopplus.learning.rollout import Thought, Trajectory, collect
 from hopplus.models import actor_critic
 from hopplus.models.actor_critic import ActorCritic
 from hopplus.models.goals import goal_size
+from hopplus.models.others import LEAST
 from hopplus.models.world import LearnedGame, World, from_view
 from hopplus.planning import beliefs
 
@@ -110,8 +111,9 @@ class Imagined(eqx.Module):
         impression = minds.perceive(self.config, self.game, self.mind, view, _only(thought.impression))
         log_probabilities, value = actor_critic.apply(self.params, view, legal[0], impression.goals)
         goal = jnp.where(company.told, company.goals, impression.goals)
-        predicted = self._others(observations, impression, goal)
-        predicted = jnp.where(legal[1:], predicted, 0.0)
+        predicted = jnp.where(legal[1:], self._others(observations, impression, goal), 0.0)
+        if isinstance(impression.kept, Filter):
+            predicted = jnp.where(company.told, single_minded(self.game.spec, predicted, company.goals), predicted)
         probabilities = jnp.concatenate([jnp.exp(log_probabilities)[None], predicted])
         return probabilities, (_thought(impression, value), company)
 
@@ -122,6 +124,20 @@ class Imagined(eqx.Module):
             return jax.vmap(beliefs.predictive)(goal, impression.kept.predicted)
         seen = minds.look_at(self.game, jax.tree.map(lambda leaf: leaf[1:], observations))
         return minds.predict(self.mind, seen, goal)
+
+
+def single_minded(
+    spec: GameSpec, predicted: Float32[Array, "others actions"], goals: Float32[Array, "others goals"]
+) -> Float32[Array, "others actions"]:
+    """Who is said to want hares hunts no stag on the way, though many did who got a hare in the end.
+
+    A goal is the next deed; `other` forbids nothing.
+    """
+    num_deeds = goals.shape[-1] - 1
+    is_deed = np.asarray(spec.deed_actions)[:, None] == np.arange(spec.num_actions)
+    unwanted = (1 - goals[:, :num_deeds]) * jnp.sum(goals[:, :num_deeds], axis=-1, keepdims=True)
+    left = predicted * (1 - jnp.minimum(unwanted @ is_deed.astype(np.float32), 1.0))
+    return left / jnp.maximum(jnp.sum(left, axis=-1, keepdims=True), LEAST)
 
 
 def _thought(impression: Impression, value: Float32[Array, ""] | None = None) -> Thought:

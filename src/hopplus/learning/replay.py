@@ -16,10 +16,13 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 from hopplus.games.game import Game, GameSpec, ego_views
 from hopplus.learning.ppo import check_number
 from hopplus.learning.rollout import Trajectory
-from hopplus.learning.study import next_deeds
+from hopplus.learning.study import next_deeds, steps_to_deed
 from hopplus.models import others
 from hopplus.models.others import Look
 from hopplus.models.world import Outcome, Situation, Transition
+
+FADING = 0.6
+"""How much less likely a step is to be recalled for every further step that its deed lay ahead."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class Kept(eqx.Module):
     """Before the step."""
     labels: Int32[Array, "*batch agents"]
     """The next deed of each seat in this episode, as `study.next_deeds` tells it."""
+    until: Int32[Array, "*batch agents"]
+    """How many steps later it does it."""
 
 
 class Past(eqx.Module):
@@ -67,7 +72,7 @@ def empty(config: ReplayConfig, spec: GameSpec) -> PyTree[Array]:
     numbers = agents.astype(jnp.int32)
     board = jnp.zeros((spec.height, spec.width, len(spec.planes)), jnp.uint8)
     now = Situation(board, jnp.int32(0), numbers, agents > 0)
-    return buffer(config).init(Kept(Transition(now, Outcome(board, agents, agents > 0)), numbers, numbers))
+    return buffer(config).init(Kept(Transition(now, Outcome(board, agents, agents > 0)), numbers, numbers, numbers))
 
 
 def remember(
@@ -76,8 +81,9 @@ def remember(
     """Keep what happened at the first so many tables; also its transitions, [rows, ...]."""
     if steps.transition is None:
         return None, None
-    labels = next_deeds(steps.did, jnp.all(steps.terminated_after, axis=-1))
-    kept = Kept(steps.transition, _in_seat_order(steps.observation.last_actions), labels)
+    record = steps.did, jnp.all(steps.terminated_after, axis=-1)
+    last_actions = _in_seat_order(steps.observation.last_actions)
+    kept = Kept(steps.transition, last_actions, next_deeds(*record), steps_to_deed(*record))
     rows = jax.tree.map(lambda leaf: leaf[: config.tables].reshape(-1, *leaf.shape[2:])[: config.size], kept)
     return buffer(config).add(replay, rows), rows.transition
 
@@ -94,10 +100,12 @@ def is_kept(replay: PyTree[Array]) -> Bool[Array, " places"]:
     return jnp.arange(num_places) < jnp.where(replay.is_full, num_places, replay.current_index)
 
 
-def alike(kind: Int32[Array, " places"], num_kinds: int, wanted: Bool[Array, " places"]) -> Float32[Array, " places"]:
-    """Chances by which every kind that occurs is as likely as every other; they sum to 1, or to 0 if there is none."""
-    counts = jnp.zeros(num_kinds).at[kind].add(wanted)
-    return jnp.where(wanted, 1 / jnp.maximum(counts[kind], 1), 0.0) / jnp.maximum(jnp.sum(counts > 0), 1)
+def alike(
+    kind: Int32[Array, " places"], num_kinds: int, weights: Float32[Array, " places"]
+) -> Float32[Array, " places"]:
+    """Chances by which every kind that occurs is as likely as every other; within a kind they follow the weights."""
+    sums = jnp.zeros(num_kinds).at[kind].add(weights)
+    return weights / jnp.where(sums > 0, sums, 1.0)[kind] / jnp.maximum(jnp.sum(sums > 0), 1)
 
 
 def draw_places(
@@ -113,7 +121,7 @@ def draw_places(
 def by_reward(spec: GameSpec, replay: PyTree[Array]) -> Float32[Array, " places"]:
     """Half of the draws are of everything; for the other half every size of reward is equally likely."""
     rewards = replay.experience.transition.after.rewards[0]
-    there = is_kept(replay)
+    there = is_kept(replay).astype(jnp.float32)
     support = jnp.asarray(spec.reward_support, jnp.float32)
     biggest = jnp.take_along_axis(rewards, jnp.argmax(jnp.abs(rewards), axis=-1)[:, None], axis=-1)[:, 0]
     kind = jnp.argmin(jnp.abs(biggest[:, None] - support), axis=-1)
@@ -123,7 +131,11 @@ def by_reward(spec: GameSpec, replay: PyTree[Array]) -> Float32[Array, " places"
 def recall(
     game: Game, replay: PyTree[Array], order: Int32[Array, " agents"], num_samples: int, *, key: Key[Array, ""]
 ) -> Past:
-    """What each co-player did on its way to a deed, every kind of deed being equally likely; seats in `order`."""
+    """What each co-player did on its way to a deed, every kind of deed being equally likely; seats in `order`.
+
+    The nearer the deed, the more likely a step is: long before it, most that is done has nothing to do with it, and a
+    model of all that would wander about for whatever goal it is given.
+    """
     spec = game.spec
     num_deeds = len(spec.deeds)
     kept = jax.tree.map(lambda leaf: leaf[0], replay.experience)
@@ -132,7 +144,8 @@ def recall(
     def one_other(seat, key_data):
         labels = kept.labels[:, seat]
         wanted = playing[:, order[0]] & playing[:, seat] & (labels >= 0) & (labels < num_deeds)
-        chances = alike(jnp.clip(labels, 0, num_deeds - 1), num_deeds, wanted)
+        weights = jnp.where(wanted, FADING ** kept.until[:, seat], 0.0)
+        chances = alike(jnp.clip(labels, 0, num_deeds - 1), num_deeds, weights)
         places = draw_places(chances, (num_samples,), key=jax.random.wrap_key_data(key_data))
         seen = jax.vmap(lambda place: _view(game, jax.tree.map(lambda leaf: leaf[place], kept), seat))(places)
         weights = jnp.broadcast_to(jnp.any(wanted), places.shape).astype(jnp.float32)

@@ -104,6 +104,22 @@ def next_deeds(
     return jnp.moveaxis(jax.lax.scan(backwards, unknown, by_time, reverse=True)[1], 0, 1)
 
 
+def steps_to_deed(
+    did: Bool[Array, "envs time deeds agents"], over_after: Bool[Array, "envs time"]
+) -> Int32[Array, "envs time agents"]:
+    """How many steps later each seat does what `next_deeds` says; any number where it does nothing more."""
+
+    def backwards(steps, step):
+        over, did = step
+        steps = jnp.where(over[:, None], 0, steps + 1)
+        steps = jnp.where(jnp.any(did, axis=1), 0, steps)
+        return steps, steps
+
+    by_time = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), (over_after, did))
+    zeros = jnp.zeros((did.shape[0], did.shape[3]), jnp.int32)
+    return jnp.moveaxis(jax.lax.scan(backwards, zeros, by_time, reverse=True)[1], 0, 1)
+
+
 def _first(did: Bool[Array, "envs deeds agents"]) -> Int32[Array, "envs agents"]:
     numbers = jnp.arange(did.shape[1], dtype=jnp.int32)[:, None]
     return jnp.min(jnp.where(did, numbers, did.shape[1]), axis=1, initial=did.shape[1])
