@@ -24,14 +24,13 @@ WARM_UP = 40
 
 def variants() -> dict[str, LearnerConfig]:
     cores = LearnerConfig(devices=num_cores())
-    agents = {name: learner_of(name, cores) for name in ("ppo", "omg", "hop")}
+    agents = {name: learner_of(name, cores) for name in ("ppo", "omg")}
     with_goals = lambda goals: replace(agents["omg"], mind=replace(agents["omg"].mind, goals=goals))  # noqa: E731
     return {
         "ppo": agents["ppo"],
         "omg, 16 dimensions": agents["omg"],
         "omg, 8 dimensions": with_goals(GoalsConfig(kind="continuous", size=8)),
         "omg, 4 symbols": with_goals(GoalsConfig(kind="discrete", size=4)),
-        "hop, without search": agents["hop"],
     }
 
 
@@ -53,12 +52,12 @@ def program(name: str, learner: LearnerConfig, warm_up: int) -> Program:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="ppo and omg only, five short rounds")
+    parser.add_argument("--quick", action="store_true", help="ppo and omg with 16 dimensions only")
     quick = parser.parse_args().quick
     use_cores(num_cores())
     chosen = dict(list(variants().items())[: 2 if quick else None])
     programs = [program(name, learner, WARM_UP) for name, learner in chosen.items()]
-    measure(programs, rounds=5 if quick else 7, seconds=2.0 if quick else 4.0)
+    measure(programs, rounds=5, seconds=2.0)
     slower = {each.name: times_as_fast(programs[0], each) for each in programs}
     rows = [(each.name, short(each.steps_per_second), f"{slower[each.name]:.2f} x") for each in programs]
     print_table("training on 4x4, one seed, 2 M steps", ("agent", "env steps/s", "time, ppo being 1"), rows)

@@ -1,7 +1,8 @@
 """How fast is imagined play? Against the bare networks on the same batch, and against real play.
 
-One learner imagines at many tables: its policy, its models of three co-players, its world. The bare program runs the
-same networks on as many recorded situations and does nothing else: no draws, no views, no records.
+One learner imagines at many tables, up to the batch that its policy learns from: its policy, its models of three
+co-players, its world. The bare program runs the same networks on as many recorded situations and does nothing else: no
+draws, no views, no records.
 
     python benchmarks/imagination.py [--quick]
 """
@@ -20,6 +21,7 @@ from hopplus.games.presets import make
 from hopplus.learning import learner, minds
 from hopplus.learning.imagination import branches, imagine
 from hopplus.learning.learner import Task, seats_of
+from hopplus.learning.ppo import look_back
 from hopplus.learning.rollout import collect
 from hopplus.models import actor_critic, world
 from hopplus.models.world import Situation
@@ -43,14 +45,15 @@ def programs(game_name: str, tables: int, length: int) -> list[Program]:
     member = jax.tree.map(lambda leaf: leaf[0, 0], state.worlds)
     begin = jax.jit(partial(branches, imagination, tables * length, game))(after, steps)
     of_seat = jax.tree.map(lambda leaf: leaf[0], begin)
-    imagined = jax.jit(partial(imagine, imagination, config.mind, game, params, mind, member, of_seat))
+    play = partial(imagine, imagination, config.mind, game, params, mind, member, of_seat)
+    imagined = jax.jit(lambda key: look_back(config.ppo, *play(key=key)))
     situations = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), (steps.observation, steps.legal, steps.actions))
     bare = jax.jit(partial(networks_alone, game, config.mind, params, mind, member))
     count = iter(range(1, 10**9))
     key = lambda: jax.random.key(next(count))  # noqa: E731
     work = tables * length
     return [
-        Program("imagined play", lambda: jax.block_until_ready(imagined(key=key())), work),
+        Program("imagined play", lambda: jax.block_until_ready(imagined(key())), work),
         Program("its networks alone", lambda: jax.block_until_ready(bare(situations)), work),
         Program("real play, four seats", lambda: jax.block_until_ready(real(state.tables, key())), work),
     ]

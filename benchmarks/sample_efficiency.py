@@ -24,8 +24,8 @@ from hopplus.runs.training import train
 from measure import print_json, print_table
 
 GAME, GOAL = "stag-hunt-4x4", 2.8
-WINDOW = 3
-"""Updates whose returns are averaged before they are held against the goal: one update has few episodes."""
+WINDOW = 4608
+"""Steps whose returns are averaged before they are held against the goal: one update has few episodes."""
 RESAMPLES = 10_000
 
 
@@ -40,13 +40,15 @@ class Variant:
 
 
 VARIANTS = {
-    "ppo, 256 tables": Variant("ppo", 256, 600_000),
-    "ppo, 64 tables": Variant("ppo", 64, 600_000),
-    "ppo, 32 tables": Variant("ppo", 32, 600_000),
-    "ppo, 64 tables, as many gradient steps": Variant("ppo", 64, 600_000, epochs=16),
-    "hop_plus": Variant("hop_plus", 64, 300_000),
+    "ppo, 32 tables": Variant("ppo", 32, 200_000),
+    "ppo, 16 tables": Variant("ppo", 16, 200_000),
+    "ppo, 16 tables, 100,000 steps": Variant("ppo", 16, 100_000),
+    "ppo, 16 tables, as many gradient steps": Variant("ppo", 16, 200_000, epochs=16),
+    "ppo, 16 tables, as many gradient steps, 100,000 steps": Variant("ppo", 16, 100_000, epochs=16),
+    "hop_plus": Variant("hop_plus", 16, 60_000),
 }
-QUICK = ("ppo, 64 tables", "hop_plus")
+"""Fewer tables are more updates for as many steps, a shorter run is one whose entropy bonus ends sooner."""
+QUICK = ("ppo, 16 tables", "hop_plus")
 
 
 def config_of(variant: Variant, seeds: int) -> RunConfig:
@@ -59,8 +61,9 @@ def steps_to_goal(folder: Path) -> np.ndarray:
     """Real environment steps of each seed until the mean of some updates reaches the goal; infinite if never."""
     run = read_run(folder)
     returns = run.metrics["charts/episodic_return/mean"]
-    smooth = np.stack([returns[max(0, i + 1 - WINDOW) : i + 1].mean(axis=0) for i in range(len(returns))])
-    smooth[: WINDOW - 1] = -np.inf
+    window = max(round(WINDOW / int(run.env_steps[0])), 1)
+    smooth = np.stack([returns[max(0, i + 1 - window) : i + 1].mean(axis=0) for i in range(len(returns))])
+    smooth[: window - 1] = -np.inf
     reached = smooth >= GOAL
     first = np.where(reached.any(axis=0), reached.argmax(axis=0), -1)
     return np.where(first >= 0, run.env_steps[first], np.inf)

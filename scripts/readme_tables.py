@@ -244,7 +244,7 @@ def goal_losses(language: str) -> str:
     return f"{title}\n\n{_table(heads, rows)}\n\n{_sources('goal_losses')}"
 
 
-OMG_RUNS = {"omg_4x4": "16 dimensions"}
+OMG_RUNS = {"omg_4x4": "16 dimensions", "omg_4x4_z8": "8 dimensions", "omg_4x4_symbols": "4 symbols"}
 """By result file: the goals, as `benchmarks/agents.py` names them."""
 
 
@@ -289,7 +289,7 @@ def omg(language: str) -> str:
     return f"{title}\n\n{_table(heads, rows)}\n\n{words}\n\n{sources}"
 
 
-WITH_SCRIPTS = ("omg_4x4_with_nh", "omg_4x4_with_mixed")
+WITH_SCRIPTS = ("omg_4x4_with_nh", "omg_4x4_with_mixed", "omg_4x4_with_ns")
 
 
 def with_scripts(language: str) -> str:
@@ -326,6 +326,7 @@ ADAPTATION = {
         "omg": "adaptation_4x4_omg",
         "omg, pretrained": "adaptation_4x4_omg_pretrained",
     },
+    "8x8": {"ppo": "adaptation_8x8_ppo", "omg": "adaptation_8x8_omg"},
 }
 
 
@@ -379,6 +380,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "goal_losses": goal_losses,
     "with_scripts": with_scripts,
     "adaptation_4x4": adaptation("4x4"),
+    "adaptation_8x8": adaptation("8x8"),
 }
 """By the name of its place in a page: how its table is made, in a language."""
 

@@ -19,6 +19,7 @@ from hopplus.learning.imagination import (
     imagine,
     imagined_batch,
     mixed,
+    single_minded,
     trust_of,
     weights_by_depth,
 )
@@ -99,6 +100,16 @@ def test_every_company_of_goals_is_equally_likely():
     companies, found = np.unique(counts, axis=0, return_counts=True)
     assert len(companies) == 10
     np.testing.assert_allclose(found / 40_000, 0.1, atol=0.006)
+
+
+def test_who_is_given_a_goal_does_no_other_deed():
+    """One wants stags, one hares, one nothing in particular."""
+    stag, hare = GAME.spec.deed_actions
+    found = np.asarray(single_minded(GAME.spec, jnp.full((3, 7), 1 / 7), jnp.eye(3)))
+    expected = np.full((3, 7), 1 / 6)
+    expected[0, hare] = expected[1, stag] = 0
+    expected[2] = 1 / 7
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_legal_actions_are_those_of_the_imagined_board():

@@ -50,7 +50,7 @@ class ImaginationConfig:
 
     real_ratio: float = 1.0
     """The share of real data in what the policy learns from; 1 imagines nothing."""
-    length: int = 18
+    length: int = 36
     """Steps of imagined play from each real state."""
     critic: Literal["all", "real", "weighted"] = "weighted"
     """Which data the critic learns from: all alike, real data only, or imagined data by how far it is trusted."""

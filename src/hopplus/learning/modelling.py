@@ -30,7 +30,7 @@ from hopplus.models.goals import GoalsConfig
 from hopplus.models.others import Look
 
 SCORED = 8
-"""One row in so many is scored in each update: over some updates that is plenty."""
+"""Rows that are scored in each update: over some updates that is plenty."""
 FINAL_RATE = 0.2
 """The learning rate falls to this share of itself over a run, as what is predicted changes less and less."""
 
@@ -65,8 +65,9 @@ def posterior_outputs(mind: Mind, seen: Look, study: Study) -> Float32[Array, "r
 
 
 def score(mind_config: MindConfig, mind: Mind, study: Study, seen: Look) -> Metrics:
-    """How well the seat predicted each co-player, before it learned from it: [others] each, of every eighth row."""
-    study, seen = jax.tree.map(lambda leaf: leaf[::SCORED], (study, seen))
+    """How well the seat predicted each co-player, before it learned from it: [others] each, of some rows."""
+    every = max(len(study.valid) // SCORED, 1)
+    study, seen = jax.tree.map(lambda leaf: leaf[::every], (study, seen))
     predict = jax.vmap(jax.vmap(partial(minds.expected, mind_config, mind)))
     predicted = predict(seen, study.goals)
     mean = lambda numbers: jnp.sum(jnp.where(study.valid, numbers, 0.0), (0, 1)) / jnp.sum(study.valid, (0, 1))  # noqa: E731

@@ -30,7 +30,7 @@ def learner_of(agent: str, learner: LearnerConfig | None = None) -> LearnerConfi
         return learner
     return replace(
         learner,
-        envs=64,
+        envs=16,
         world=WorldConfig(members=2),
-        imagination=ImaginationConfig(real_ratio=0.2, counterfactual=0.25),
+        imagination=ImaginationConfig(real_ratio=0.15, counterfactual=0.5),
     )
