@@ -13,9 +13,8 @@ from hopplus.games.game import ego_order
 from hopplus.learning import minds, modelling
 from hopplus.learning.learner import Circumstances, Learner, learn
 from hopplus.learning.modelling import Lesson
-from hopplus.learning.replay import Past
 from hopplus.learning.streams import at
-from hopplus.learning.study import look_at_all, prepare
+from hopplus.learning.study import Examples, look_at_all, look_at_some, prepare
 from learning.played import (
     CONFIGS,
     GAME,
@@ -57,11 +56,13 @@ def test_only_wanted_steps_are_picked_and_none_twice_too_early():
 def lesson_of(name, params, mind, seen):
     """A mind that believes in hindsight goals is taught with the same record: it has as many of them."""
     config = CONFIGS[name]
+    look = partial(look_at_some, GAME, seen)
+    examples = modelling.pick_examples(config.modelling, config.mind, seen, look, key=jax.random.key(4))
     if not config.mind.goals.is_latent:
-        return Lesson(seen, look_at_all(GAME, seen), None, None)
+        return Lesson((examples,), seen.valid.size, None, None)
     goals_seen = jax.tree.map(lambda leaf: leaf[: config.modelling.goal_tables], seen)
     prepared = prepare(config.modelling, config.mind, GAME, params, mind, goals_seen)
-    return Lesson(seen, look_at_all(GAME, seen), goals_seen, prepared)
+    return Lesson((examples,), seen.valid.size, goals_seen, prepared)
 
 
 @cache
@@ -95,11 +96,12 @@ def own():
 
 @pytest.fixture(scope="module", params=["omg", "hop"])
 def taught(request, own):
-    """One learner's mind and lesson, and the compiled update."""
+    """One learner's mind and record, and how it learns from a record."""
     params, mind, seen = own
-    lesson = jax.jit(partial(lesson_of, request.param))(params, mind, seen)
     mind = mind if request.param == "omg" else hindsight_mind()
-    return partial(updates(request.param), number=0), mind, start_optimizer(mind), lesson
+    lesson = jax.jit(partial(lesson_of, request.param))
+    learn = lambda seen: updates(request.param)(mind, start_optimizer(mind), lesson(params, own[1], seen), 0)  # noqa: E731
+    return learn, seen
 
 
 def altered(seen, places):
@@ -115,18 +117,12 @@ def altered(seen, places):
 
 def test_what_happened_after_somebody_left_teaches_nothing(taught):
     """Trap 3: neither after the co-player has left nor after the seat itself has."""
-    update, mind, state, lesson = taught
-    usual, _, metrics = update(mind, state, lesson=lesson)
-
-    def learned_from(where):
-        changed = replace(lesson, study=altered(lesson.study, where(lesson.study.valid)))
-        if lesson.goal_study is not None:
-            changed = replace(changed, goal_study=altered(lesson.goal_study, where(lesson.goal_study.valid)))
-        return update(mind, state, lesson=changed)
-
+    learn, seen = taught
+    usual, _, metrics = learn(seen)
+    learned_from = lambda where: learn(altered(seen, where(seen.valid)))  # noqa: E731
     gone, _, gone_metrics = learned_from(jnp.invert)
     there, _, _ = learned_from(lambda valid: valid)
-    assert not np.asarray(lesson.study.valid).all(), "nobody left"
+    assert not np.asarray(seen.valid).all(), "nobody left"
     for one, other in zip(jax.tree.leaves((usual, metrics)), jax.tree.leaves((gone, gone_metrics)), strict=True):
         np.testing.assert_array_equal(one, other)
     assert any(np.any(one != other) for one, other in zip(*map(jax.tree.leaves, (usual, there)), strict=True))
@@ -137,20 +133,19 @@ def test_what_is_recalled_is_learned_from(own):
     params, _, seen = own
     mind, stay = hindsight_mind(0.1), GAME.spec.stay
     lesson = lesson_of("hop", params, mind, replace(seen, labels=jnp.zeros_like(seen.labels)))
-    some = jax.tree.map(lambda leaf: jnp.moveaxis(leaf[:, 0], 0, 1), lesson.seen)
-    some = jax.tree.map(lambda leaf: jnp.tile(leaf[:, :4], (1, 8, *[1] * (leaf.ndim - 2))), some)
+    some = lesson.examples[0].seen
     shape = some.legal.shape[:2]
-    past = Past(some, jnp.full(shape, stay), jnp.ones(shape, jnp.int32), jnp.ones(shape, jnp.float32))
+    goal = jnp.broadcast_to(jax.nn.one_hot(1, 3), (*shape, 3))
+    past = Examples(some, goal, jnp.full(shape, stay), jnp.ones(shape, jnp.float32))
 
     def chance_of_staying(lesson):
         state, after = start_optimizer(mind), mind
         for number in range(10):
             after, state, _ = updates("hop")(after, state, lesson, number)
-        goal = jnp.broadcast_to(jax.nn.one_hot(1, 3), (3, 3))
         one = jax.tree.map(lambda leaf: leaf[:, 0], some)
-        return float(minds.predict(after, one, goal)[:, stay].mean())
+        return float(minds.predict(after, one, goal[:, 0])[:, stay].mean())
 
-    assert chance_of_staying(replace(lesson, past=past)) > chance_of_staying(lesson) + 0.2
+    assert chance_of_staying(replace(lesson, examples=(*lesson.examples, past))) > chance_of_staying(lesson) + 0.2
 
 
 def test_a_prior_that_is_kept_stays_as_it_is(own):
@@ -255,9 +250,9 @@ def test_a_hunter_is_predicted_better_and_better(own):
     def look(seen):
         found = look_at_all(GAME, seen)
         act = jax.vmap(jax.vmap(jax.vmap(lambda view, legal: hunter(view, legal, ())[0])))
-        return found, act(found.observation, found.legal)
+        return act(found.observation, found.legal)
 
-    def lesson(seed):
+    def record(seed):
         views = boards(GAME.spec, np.zeros((4, 4), bool), rows * steps, seed=seed)
         seen = replace(
             own[2],
@@ -266,13 +261,13 @@ def test_a_hunter_is_predicted_better_and_better(own):
             valid=jnp.ones((rows, steps, num_others), bool),
             labels=jnp.ones((rows, steps, num_others), jnp.int32),
         )
-        found, likely = look(seen)
-        sums = np.cumsum(likely, axis=-1)
+        sums = np.cumsum(look(seen), axis=-1)
         drawn = np.argmax(sums > generator.random((*sums.shape[:-1], 1)) * sums[..., -1:], axis=-1)
-        return Lesson(replace(seen, actions=jnp.asarray(drawn, jnp.int32)), found, None, None)
+        return replace(seen, actions=jnp.asarray(drawn, jnp.int32))
 
-    score = jax.jit(lambda mind, lesson: modelling.score(MINDS["hop"], mind, lesson.study, lesson.seen))
-    mind, taught, other = hindsight_mind(), lesson(0), lesson(1)
+    score = jax.jit(lambda mind, seen: modelling.score(MINDS["hop"], GAME, mind, seen))
+    mind, other = hindsight_mind(), record(1)
+    taught = jax.jit(partial(lesson_of, "hop"))(None, mind, record(0))
     state = start_optimizer(mind)
     before = score(mind, other)
     for number in range(30):

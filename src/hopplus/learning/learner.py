@@ -29,7 +29,7 @@ from hopplus.learning.record import record
 from hopplus.learning.replay import ReplayConfig
 from hopplus.learning.rollout import Seats, collect
 from hopplus.learning.streams import at, stream
-from hopplus.learning.study import Study, first_tables, give_selected, look_at_all, prepare, study
+from hopplus.learning.study import Study, first_tables, give_selected, look_at_some, prepare, study
 from hopplus.learning.worlds import WorldTrainingConfig
 from hopplus.models import actor_critic, world
 from hopplus.models.actor_critic import ActorCritic, ActorCriticConfig
@@ -277,12 +277,13 @@ def learn(
         share = config.modelling.epsilon * same.remaining
         batch = give_selected(config.mind.goals, params, batch, goals_seen, prepared, share, key=key("selected goals"))
     if seen is not None:
-        past = None
+        found |= modelling.score(config.mind, task.game, mind, seen)
+        look = partial(look_at_some, task.game, seen)
+        examples = [modelling.pick_examples(config.modelling, config.mind, seen, look, key=key("examples"))]
         if same.replay is not None and config.mind.goals.kind == "hindsight":
-            amount = config.modelling.minibatches * config.modelling.minibatch_size
-            past = replay.recall(task.game, same.replay, learner.order, amount, key=key("past"))
-        lesson = Lesson(seen, look_at_all(task.game, seen), goals_seen, prepared, past)
-        found |= modelling.score(config.mind, mind, seen, lesson.seen)
+            count = config.modelling.minibatches * config.modelling.minibatch_size
+            examples.append(replay.recall(task.game, same.replay, learner.order, count, key=key("past")))
+        lesson = Lesson(tuple(examples), seen.valid.size, goals_seen, prepared)
         train_mind = partial(modelling.update, config.modelling, config.mind, not task.keep_prior)
         mind, mind_optimizer, about = train_mind(same.remaining, (mind, mind_optimizer, lesson, key("models")))
         found |= about

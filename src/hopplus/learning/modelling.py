@@ -9,6 +9,7 @@ learned from. Each gradient step takes the same number of samples of every co-pl
     prior       as in `models.goals`, unless it was pretrained: then it is left alone
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,13 +19,12 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
-from hopplus.games.game import NO_ACTION, Observation
+from hopplus.games.game import NO_ACTION, Game, Observation
 from hopplus.learning import minds
 from hopplus.learning.minds import Mind, MindConfig
 from hopplus.learning.modelling_config import ModellingConfig, PriorLoss
 from hopplus.learning.ppo import Metrics, descend, falling
-from hopplus.learning.replay import Past
-from hopplus.learning.study import Prepared, Study
+from hopplus.learning.study import Examples, Prepared, Study, look_at_all
 from hopplus.models import goals, others
 from hopplus.models.goals import GoalsConfig
 from hopplus.models.others import Look
@@ -64,10 +64,11 @@ def posterior_outputs(mind: Mind, seen: Look, study: Study) -> Float32[Array, "r
     return everywhere(partial(goals.infer, posterior))(embedded, totals)
 
 
-def score(mind_config: MindConfig, mind: Mind, study: Study, seen: Look) -> Metrics:
+def score(mind_config: MindConfig, game: Game, mind: Mind, study: Study) -> Metrics:
     """How well the seat predicted each co-player, before it learned from it: [others] each, of some rows."""
     every = max(len(study.valid) // SCORED, 1)
-    study, seen = jax.tree.map(lambda leaf: leaf[::every], (study, seen))
+    study = jax.tree.map(lambda leaf: leaf[::every], study)
+    seen = look_at_all(game, study)
     predict = jax.vmap(jax.vmap(partial(minds.expected, mind_config, mind)))
     predicted = predict(seen, study.goals)
     mean = lambda numbers: jnp.sum(jnp.where(study.valid, numbers, 0.0), (0, 1)) / jnp.sum(study.valid, (0, 1))  # noqa: E731
@@ -110,15 +111,14 @@ def misfit(
 class Lesson(eqx.Module):
     """What one learner's models learn from in one update."""
 
-    study: Study
-    seen: Look
-    """[rows, time, others]"""
+    examples: tuple[Examples, ...]
+    """For the model of actions, a minibatch of each for every gradient step."""
+    num_studied: int = eqx.field(static=True)
+    """How many steps of co-players the first of them were picked from."""
     goal_study: Study | None
-    """The part of it that goals are learned from; None where they are not."""
+    """What goals are learned from; None where they are not."""
     prepared: Prepared | None
     """The same."""
-    past: Past | None = None
-    """What is recalled of how co-players came to their deeds, a minibatch for each gradient step."""
 
 
 class Samples(eqx.Module):
@@ -140,8 +140,7 @@ def update(
     mind, optimizer_state, lesson, key = learner
     transform = optimizer()
     rate = falling(config.learning_rate, FINAL_RATE, remaining)
-    others_key, rows_key, steps_key = jax.random.split(key, 3)
-    samples = _shuffled(_wanted(mind_config, lesson.study), others_key)
+    rows_key, steps_key = jax.random.split(key)
     num_rows = lesson.goal_study.valid.shape[0] if lesson.goal_study else 1
     rows_each = max(min(config.minibatch_tables, num_rows // config.minibatches), 1)
     order = jax.random.permutation(rows_key, num_rows)
@@ -153,7 +152,7 @@ def update(
         step_key = jax.random.fold_in(steps_key, index)
 
         def loss(mind: Mind) -> tuple[Float32[Array, ""], Metrics]:
-            ce_loss = others_loss(config, mind_config, mind, lesson, samples, index)
+            ce_loss = others_loss(config, mind, lesson, index)
             metrics = {"moa/minibatch_ce": jnp.mean(ce_loss)}
             if lesson.goal_study is None:
                 return jnp.sum(ce_loss), metrics
@@ -171,15 +170,15 @@ def update(
 
 def _counts(config: ModellingConfig, lesson: Lesson) -> Metrics:
     """How much each module of a seat was trained in one update, and on how much it could draw."""
-    sizes = {"others": (config.minibatch_size * (1 if lesson.past is None else 2), lesson.study)}
+    num_others = lesson.examples[0].weights.shape[0]
+    sizes = {"others": (len(lesson.examples) * config.minibatch_size, lesson.num_studied)}
     if lesson.goal_study is not None:
-        sizes["goals"] = (config.goal_minibatch_size, lesson.goal_study)
+        sizes["goals"] = (config.goal_minibatch_size, lesson.goal_study.valid.size)
     counts = {}
-    for module, (size, study) in sizes.items():
-        num_samples = config.minibatches * size * study.valid.shape[-1]
+    for module, (size, available) in sizes.items():
         counts[f"count/updates/{module}"] = jnp.float32(config.minibatches)
-        counts[f"count/samples/{module}"] = jnp.float32(num_samples)
-        counts[f"buffer/size/{module}"] = jnp.float32(study.valid.size)
+        counts[f"count/samples/{module}"] = jnp.float32(config.minibatches * size * num_others)
+        counts[f"buffer/size/{module}"] = jnp.float32(available)
     return counts
 
 
@@ -207,38 +206,41 @@ def _pick(
     return chosen // num_steps, chosen % num_steps, weights
 
 
-def _at(tree: Any, rows: Int32[Array, "others samples"], steps: Int32[Array, "others samples"]) -> Any:
+def at_samples(tree: Any, rows: Int32[Array, "others samples"], steps: Int32[Array, "others samples"]) -> Any:
     """Those samples of arrays [rows, time, others, ...], as [others, samples, ...]."""
     which = jnp.broadcast_to(jnp.arange(len(rows))[:, None], rows.shape)
     return jax.tree.map(lambda leaf: leaf[rows, steps, which], tree)
 
 
-def others_loss(
+def pick_examples(
     config: ModellingConfig,
     mind_config: MindConfig,
-    mind: Mind,
-    lesson: Lesson,
-    samples: Samples,
-    index: Int32[Array, ""],
-) -> Float32[Array, " others"]:
-    """Cross-entropy of what each co-player did, its goal being as it was inferred, or as it came out in the end."""
-    study = lesson.study
-    rows, steps, weights = _pick(samples, study.valid.shape[1], index, config.minibatch_size)
-    seen, goal, actions, labels = _at((lesson.seen, study.goals, study.actions, study.labels), rows, steps)
+    study: Study,
+    look: Callable[[Int32[Array, "others samples"], Int32[Array, "others samples"]], Look],
+    *,
+    key: Key[Array, ""],
+) -> Examples:
+    """Examples for all gradient steps of an update; `look` tells what was seen in some steps of some rows.
+
+    The goal of a co-player is what was inferred at the table, or what it came to in the end.
+    """
+    samples = _shuffled(_wanted(mind_config, study), key)
+    rows, steps, weights = _pick(samples, study.valid.shape[1], 0, config.minibatches * config.minibatch_size)
+    goal, actions, labels = at_samples((study.goals, study.actions, study.labels), rows, steps)
     if mind_config.goals.kind == "hindsight":
-        goal = _one_hot(labels, goal)
-    models = _by_other(mind, len(rows))
-    losses, _ = jax.vmap(others.loss)(models, seen, goal, actions, weights)
-    if lesson.past is None:
-        return losses
-    part = lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, index * config.minibatch_size, config.minibatch_size, 1)  # noqa: E731
-    past = jax.tree.map(part, lesson.past)
-    again, _ = jax.vmap(others.loss)(models, past.seen, _one_hot(past.labels, goal), past.actions, past.weights)
-    return losses + again
+        goal = jax.nn.one_hot(labels, goal.shape[-1])
+    return Examples(look(rows, steps), goal, actions, weights)
 
 
-def _one_hot(labels: Int32[Array, "others samples"], goal: Float32[Array, "others samples goal"]) -> Array:
-    return jax.nn.one_hot(labels, goal.shape[-1])
+def others_loss(
+    config: ModellingConfig, mind: Mind, lesson: Lesson, index: Int32[Array, ""]
+) -> Float32[Array, " others"]:
+    """Cross-entropy of what each co-player did, in the minibatch of that number."""
+    size = config.minibatch_size
+    batches = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, index * size, size, 1), lesson.examples)
+    models = _by_other(mind, batches[0].weights.shape[0])
+    losses = [jax.vmap(others.loss)(models, each.seen, each.goals, each.actions, each.weights)[0] for each in batches]
+    return jnp.sum(jnp.stack(losses), axis=0)
 
 
 def goals_loss(
@@ -256,7 +258,7 @@ def goals_loss(
     outputs = posterior_outputs(mind, prepared.seen, study)
     target = jnp.take_along_axis(prepared.encoded, prepared.selected[..., None], axis=1)
     rows, steps, weights = _pick(_shuffled(study.valid, pick_key), study.valid.shape[1], 0, config.goal_minibatch_size)
-    outputs, target = _at((outputs, target), rows, steps)
+    outputs, target = at_samples((outputs, target), rows, steps)
     total, metrics = _posterior_loss(config, mind_config.goals, outputs, target, weights, key=posterior_key)
     if train_prior:
         of_prior, found = _prior_loss(config, mind_config, mind, study, prepared, rows, steps, weights, key=prior_key)
@@ -303,8 +305,8 @@ def _prior_loss(
     """Of states that lie a few steps ahead."""
     draw_key, ahead_key = jax.random.split(key)
     later = steps + 1 + jax.random.randint(ahead_key, steps.shape, 0, config.lookahead)
-    seen, actions, last = _at((prepared.seen, study.actions, prepared.ahead), rows, steps)
-    future = _at(prepared.seen.observation, rows, jnp.minimum(later, last))
+    seen, actions, last = at_samples((prepared.seen, study.actions, prepared.ahead), rows, steps)
+    future = at_samples(prepared.seen.observation, rows, jnp.minimum(later, last))
     assert mind.prior is not None
     keys = jax.random.key_data(jax.random.split(draw_key, len(rows)))
     over_others = jax.vmap(partial(prior_terms, mind_config.goals, mind.prior))

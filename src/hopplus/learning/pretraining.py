@@ -168,8 +168,11 @@ class Trainer:
         if self.config.mind.goals.is_latent:
             prepared = prepare_offline(self.config.modelling, state.mind, chunk)
             study = replace(study, goals=inferred_goals(self.config.mind.goals, state.mind, chunk))
-        lesson = Lesson(study, chunk.seen, study if prepared else None, prepared)
-        learner = (state.mind, state.optimizer, lesson, key)
+        examples_key, update_key = jax.random.split(key)
+        look = partial(modelling.at_samples, chunk.seen)
+        examples = modelling.pick_examples(self.settings, self.config.mind, study, look, key=examples_key)
+        lesson = Lesson((examples,), study.valid.size, study if prepared else None, prepared)
+        learner = (state.mind, state.optimizer, lesson, update_key)
         mind, optimizer, metrics = modelling.update(self.settings, self.config.mind, True, jnp.float32(1), learner)
         return replace(state, mind=mind, optimizer=optimizer), metrics
 

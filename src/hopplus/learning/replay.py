@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 from hopplus.games.game import Game, GameSpec, ego_views
 from hopplus.learning.ppo import check_number
 from hopplus.learning.rollout import Trajectory
-from hopplus.learning.study import next_deeds, steps_to_deed
+from hopplus.learning.study import Examples, next_deeds, steps_to_deed
 from hopplus.models import others
 from hopplus.models.others import Look
 from hopplus.models.world import Outcome, Situation, Transition
@@ -50,17 +50,6 @@ class Kept(eqx.Module):
     """The next deed of each seat in this episode, as `study.next_deeds` tells it."""
     until: Int32[Array, "*batch agents"]
     """How many steps later it does it."""
-
-
-class Past(eqx.Module):
-    """What a learner recalls of each co-player."""
-
-    seen: Look
-    """[others, samples]"""
-    actions: Int32[Array, "*others samples"]
-    labels: Int32[Array, "*others samples"]
-    weights: Float32[Array, "*others samples"]
-    """0 for a co-player of whom nothing is kept."""
 
 
 def buffer(config: ReplayConfig) -> Any:
@@ -130,7 +119,7 @@ def by_reward(spec: GameSpec, replay: PyTree[Array]) -> Float32[Array, " places"
 
 def recall(
     game: Game, replay: PyTree[Array], order: Int32[Array, " agents"], num_samples: int, *, key: Key[Array, ""]
-) -> Past:
+) -> Examples:
     """What each co-player did on its way to a deed, every kind of deed being equally likely; seats in `order`.
 
     The nearer the deed, the more likely a step is: long before it, most that is done has nothing to do with it, and a
@@ -149,7 +138,9 @@ def recall(
         places = draw_places(chances, (num_samples,), key=jax.random.wrap_key_data(key_data))
         seen = jax.vmap(lambda place: _view(game, jax.tree.map(lambda leaf: leaf[place], kept), seat))(places)
         weights = jnp.broadcast_to(jnp.any(wanted), places.shape).astype(jnp.float32)
-        return Past(seen, kept.transition.now.actions[places, seat], labels[places], weights)
+        return Examples(
+            seen, jax.nn.one_hot(labels[places], num_deeds + 1), kept.transition.now.actions[places, seat], weights
+        )
 
     keys = jax.random.key_data(jax.random.split(key, spec.num_agents - 1))
     return jax.vmap(one_other)(order[1:], keys)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, Key
 
-from hopplus.games.game import Game, Observation, ego_order, views_of_others
+from hopplus.games.game import Game, Observation, ego_order, view_of, views_of_others
 from hopplus.games.rollout import Table
 from hopplus.learning import minds
 from hopplus.learning.minds import Evidence, Mind, MindConfig
@@ -42,6 +42,17 @@ class Study(eqx.Module):
     reset_before: Bool[Array, "*seats rows time"]
     before: Float32[Array, "*seats rows others evidence"]
     """The posterior's evidence when the first state was seen."""
+
+
+class Examples(eqx.Module):
+    """Steps of each co-player that the model of its actions learns from."""
+
+    seen: Look
+    """[others, samples]"""
+    goals: Float32[Array, "*others samples goal"]
+    actions: Int32[Array, "*others samples"]
+    weights: Float32[Array, "*others samples"]
+    """0 for a co-player of whom there is nothing to learn."""
 
 
 class Prepared(eqx.Module):
@@ -160,6 +171,21 @@ def look_at_all(game: Game, study: Study) -> Look:
     assert study.observation is not None
     views = jax.vmap(jax.vmap(partial(views_of_others, game.spec)))(study.observation)
     return jax.vmap(jax.vmap(partial(minds.look_at, game)))(views)
+
+
+def look_at_some(
+    game: Game, study: Study, rows: Int32[Array, "others samples"], steps: Int32[Array, "others samples"]
+) -> Look:
+    """The same at some steps only, others for each co-player: [others, samples]."""
+    observation = study.observation
+    assert observation is not None
+
+    def one_other(offset: int, rows: Int32[Array, " samples"], steps: Int32[Array, " samples"]) -> Look:
+        own = jax.tree.map(lambda leaf: leaf[rows, steps], observation)
+        return minds.look_at(game, jax.vmap(lambda view: view_of(game.spec, view, offset))(own))
+
+    looks = [one_other(index + 1, rows[index], steps[index]) for index in range(len(rows))]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *looks)
 
 
 def last_step_together(
