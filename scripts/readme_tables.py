@@ -7,14 +7,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = {
-    "README.md": "en",
-    "README.zh-CN.md": "zh",
-    "docs/ppo.md": "en",
-    "docs/speed.md": "en",
-    "docs/others.md": "en",
-    "docs/imagination.md": "en",
-}
+PAGES = {"README.md": "en", "README.zh-CN.md": "zh", "docs/ppo.md": "en", "docs/speed.md": "en", "docs/others.md": "en"}
 
 
 def fairness(result: dict[str, Any], language: str) -> str:
@@ -367,30 +360,6 @@ def adaptation(board: str) -> Callable[[str], str]:
     return table
 
 
-def sample_efficiency(language: str) -> str:
-    """Real steps until self-play pays."""
-    result = _read("sample_efficiency")
-    title = {
-        "en": "How many real steps does it take? Self-play on 4x4 to a mean return of {goal}, {seeds} seeds. `hop_plus` needs {times:.1f} times fewer ({low:.1f} to {high:.1f}, 95% bootstrap interval of the ratio of medians) than the best of `ppo`.",
-        "zh": "需要多少真实步数？4x4 自我对弈达到平均回报 {goal}，{seeds} 个种子。`hop_plus` 所需步数是最好的 `ppo` 的 1/{times:.1f}（中位数之比的 95% 自助区间：{low:.1f} 到 {high:.1f} 倍）。",
-    }[language]
-    heads = {
-        "en": ("agent", "median steps", "range over seeds", "seeds that never did"),
-        "zh": ("智能体", "步数中位数", "种子间范围", "从未达到的种子"),
-    }[language]
-    rows = []
-    for name, steps in result["steps"].items():
-        reached = sorted(step for step in steps if step is not None)
-        median = sorted(float("inf") if step is None else step for step in steps)
-        middle = (median[(len(median) - 1) // 2] + median[len(median) // 2]) / 2
-        spread = f"{reached[0]:,.0f} to {reached[-1]:,.0f}" if reached else "-"
-        rows.append((name, f"{middle:,.0f}", spread, str(len(steps) - len(reached))))
-    low, high = result["interval"]
-    seeds = len(next(iter(result["steps"].values())))
-    title = title.format(goal=result["goal"], seeds=seeds, times=result["times_fewer"], low=low, high=high)
-    return f"{title}\n\n{_table(heads, rows)}\n\n{_sources('sample_efficiency')}"
-
-
 def _plus_minus(interval: dict[str, float]) -> str:
     return f"{interval['estimate']:.2f} ± {interval['high'] - interval['estimate']:.2f}"
 
@@ -412,7 +381,6 @@ TABLES: dict[str, Callable[[str], str]] = {
     "with_scripts": with_scripts,
     "adaptation_4x4": adaptation("4x4"),
     "adaptation_8x8": adaptation("8x8"),
-    "sample_efficiency": sample_efficiency,
 }
 """By the name of its place in a page: how its table is made, in a language."""
 

@@ -14,7 +14,7 @@ from hopplus.learning import replay
 from hopplus.learning.learner import init, seats_of
 from hopplus.learning.replay import Kept, ReplayConfig
 from hopplus.learning.rollout import collect
-from hopplus.learning.study import next_deeds, steps_to_deed
+from hopplus.learning.study import deeds_ahead, next_deeds
 from hopplus.models.world import Outcome, Situation, Transition
 from learning.played import CONFIGS, GAME, TASK
 
@@ -152,7 +152,7 @@ def test_deeds_are_counted_down_to():
     """A deed in the third of five steps, the episode's end in the fourth."""
     did = jnp.zeros((1, 5, 2, 1), bool).at[0, 2, 1, 0].set(True)
     over = jnp.array([[False, False, False, True, False]])
-    np.testing.assert_array_equal(steps_to_deed(did, over)[0, :3, 0], [2, 1, 0])
+    np.testing.assert_array_equal(deeds_ahead(did, over)[1][0, :3, 0], [2, 1, 0])
 
 
 def test_where_nothing_is_known_nothing_counts():

@@ -68,7 +68,7 @@ def turn_start(state, game, shift):
     )
 
 
-def trainer(game, config=CONFIG):
+def trainer(game, config):
     """One program for the table as it is and for the turned one: compiling takes longer than all that it does."""
     turned = lambda shift: Task(turned_spawns(game, shift), Lineup(()), NUM_UPDATES)  # noqa: E731
     return jax.jit(lambda state, shift: train_step(config, turned(shift), state))

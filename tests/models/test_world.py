@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.evaluation.world import by_world, impossible, judge, record_episodes, transitions_of
+from hopplus.evaluation.world import by_world, impossible, judge_line_ups, record_episodes, sums_of, transitions_of
 from hopplus.games import contract
 from hopplus.games.board import Board
 from hopplus.games.coplayers import read_policies
@@ -173,14 +173,18 @@ def test_a_blank_view_is_a_game_that_is_over():
     assert np.all(from_view(SPEC, blank).ended)
 
 
+def judged(params):
+    return judge_line_ups(SPEC, partial(sums_of, SPEC, by_world(SPEC, params)), {"random play": played()})["all"]
+
+
 def test_the_rules_are_learned():
     """A few hundred steps are enough for hunts and walks, not for everything."""
     data = transitions_of(played())
     params = world.init(replace(SMALL, hidden=32), SPEC, key=jax.random.key(0))
-    before = judge(SPEC, by_world(SPEC, params), played())
+    before = judged(params)
     loss = lambda params, happened: world.loss(params, SPEC, happened)  # noqa: E731
     params = fit(loss, params, data, epochs=40, minibatch_size=64, learning_rate=1e-2, key=jax.random.key(0))
-    after = judge(SPEC, by_world(SPEC, params), played())
+    after = judged(params)
     assert before["exact_next_state"] < 0.5
     assert after["exact_next_state"] > 0.97
     assert after["paid_recall"] > 0.9

@@ -125,11 +125,6 @@ def by_world(spec: GameSpec, params: World) -> Foretell:
     return foretell
 
 
-def judge(spec: GameSpec, foretell: Foretell, record: Record) -> dict[str, Any]:
-    """All figures of one model on one record."""
-    return judge_line_ups(spec, partial(sums_of, spec, foretell), {"all": record})["all"]
-
-
 def judge_line_ups(
     spec: GameSpec, sums: Callable[[Record], dict[str, Array]], records: Mapping[str, Record]
 ) -> dict[str, dict[str, Any]]:

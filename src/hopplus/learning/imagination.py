@@ -28,7 +28,7 @@ from hopplus.games.game import Game, GameSpec, Observation
 from hopplus.games.rollout import Table
 from hopplus.learning import minds
 from hopplus.learning.minds import Filter, Impression, Mind, MindConfig
-from hopplus.learning.ppo import Batch, Metrics, PPOConfig, Source, check_number, look_back, weighted_mean
+from hopplus.learning.ppo import Batch, Metrics, PPOConfig, Source, check_counts, check_number, look_back, weighted_mean
 from hopplus.learning.record import spread
 from hopplus.learning.rollout import Thought, Trajectory, collect
 from hopplus.models import actor_critic
@@ -68,7 +68,7 @@ class ImaginationConfig:
     def check(self) -> None:
         """Raise where a setting makes no sense."""
         check_number("imagination", "real_ratio", self.real_ratio, 0 < self.real_ratio <= 1, "above 0, and 1 at most")
-        check_number("imagination", "length", self.length, self.length >= 1, "of 1 or more")
+        check_counts("imagination", self, "length")
         fine = 0 <= self.counterfactual <= 1
         check_number("imagination", "counterfactual", self.counterfactual, fine, "between 0 and 1")
 

@@ -281,7 +281,7 @@ def learn(
         look = partial(look_at_some, task.game, seen)
         examples = [modelling.pick_examples(config.modelling, config.mind, seen, look, key=key("examples"))]
         if same.replay is not None and config.mind.goals.kind == "hindsight":
-            count = config.modelling.minibatches * config.modelling.minibatch_size
+            count = config.modelling.num_examples
             examples.append(replay.recall(task.game, same.replay, learner.order, count, key=key("past")))
         lesson = Lesson(tuple(examples), seen.valid.size, goals_seen, prepared)
         train_mind = partial(modelling.update, config.modelling, config.mind, not task.keep_prior)

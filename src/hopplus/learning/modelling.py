@@ -121,14 +121,6 @@ class Lesson(eqx.Module):
     """The same."""
 
 
-class Samples(eqx.Module):
-    """Places of samples in a study, for each co-player in random order."""
-
-    order: Int32[Array, "others places"]
-    count: Int32[Array, " others"]
-    """How many of them are data: the first ones."""
-
-
 def update(
     config: ModellingConfig,
     mind_config: MindConfig,
@@ -189,21 +181,17 @@ def _wanted(mind_config: MindConfig, study: Study) -> Bool[Array, "rows time oth
     return study.valid & (study.labels >= 0) & (study.labels < study.goals.shape[-1] - 1)
 
 
-def _shuffled(wanted: Bool[Array, "rows time others"], key: Key[Array, ""]) -> Samples:
+def _pick(
+    wanted: Bool[Array, "rows time others"], size: int, *, key: Key[Array, ""]
+) -> tuple[Int32[Array, "others samples"], Int32[Array, "others samples"], Float32[Array, "others samples"]]:
+    """Row, step and weight of so many wanted steps of each co-player: in random order, none twice before all came."""
     flat = jnp.moveaxis(wanted, -1, 0).reshape(wanted.shape[-1], -1)
     noise = jax.random.bits(key, flat.shape[-1:], jnp.uint32) >> 1
     order = jnp.argsort(jnp.where(flat, noise, jnp.uint32(2**32 - 1)), axis=-1).astype(jnp.int32)
-    return Samples(order, jnp.sum(flat, axis=-1, dtype=jnp.int32))
-
-
-def _pick(
-    samples: Samples, num_steps: int, index: Int32[Array, ""] | int, size: int
-) -> tuple[Int32[Array, "others samples"], Int32[Array, "others samples"], Float32[Array, "others samples"]]:
-    """Row, step and weight of the next samples of each co-player: none twice before all were taken."""
-    places = (index * size + jnp.arange(size)) % jnp.maximum(samples.count, 1)[:, None]
-    chosen = jnp.take_along_axis(samples.order, places, axis=-1)
-    weights = jnp.broadcast_to((samples.count > 0)[:, None], chosen.shape).astype(jnp.float32)
-    return chosen // num_steps, chosen % num_steps, weights
+    count = jnp.sum(flat, axis=-1, keepdims=True, dtype=jnp.int32)
+    chosen = jnp.take_along_axis(order, jnp.arange(size) % jnp.maximum(count, 1), axis=-1)
+    weights = jnp.broadcast_to(count > 0, chosen.shape).astype(jnp.float32)
+    return chosen // wanted.shape[1], chosen % wanted.shape[1], weights
 
 
 def at_samples(tree: Any, rows: Int32[Array, "others samples"], steps: Int32[Array, "others samples"]) -> Any:
@@ -224,8 +212,7 @@ def pick_examples(
 
     The goal of a co-player is what was inferred at the table, or what it came to in the end.
     """
-    samples = _shuffled(_wanted(mind_config, study), key)
-    rows, steps, weights = _pick(samples, study.valid.shape[1], 0, config.minibatches * config.minibatch_size)
+    rows, steps, weights = _pick(_wanted(mind_config, study), config.num_examples, key=key)
     goal, actions, labels = at_samples((study.goals, study.actions, study.labels), rows, steps)
     if mind_config.goals.kind == "hindsight":
         goal = jax.nn.one_hot(labels, goal.shape[-1])
@@ -257,7 +244,7 @@ def goals_loss(
     pick_key, posterior_key, prior_key = jax.random.split(key, 3)
     outputs = posterior_outputs(mind, prepared.seen, study)
     target = jnp.take_along_axis(prepared.encoded, prepared.selected[..., None], axis=1)
-    rows, steps, weights = _pick(_shuffled(study.valid, pick_key), study.valid.shape[1], 0, config.goal_minibatch_size)
+    rows, steps, weights = _pick(study.valid, config.goal_minibatch_size, key=pick_key)
     outputs, target = at_samples((outputs, target), rows, steps)
     total, metrics = _posterior_loss(config, mind_config.goals, outputs, target, weights, key=posterior_key)
     if train_prior:

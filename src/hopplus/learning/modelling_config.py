@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from hopplus.learning.ppo import check_number
+from hopplus.learning.ppo import check_counts, check_number
 
 PriorLoss = Literal["reconstruction", "action", "both"]
 
@@ -39,11 +39,15 @@ class ModellingConfig:
     prior_kl: float = 1e-3
     """Weight of the prior's KL."""
 
+    @property
+    def num_examples(self) -> int:
+        """Samples of every co-player in an update, for the model of its actions."""
+        return self.minibatches * self.minibatch_size
+
     def check(self) -> None:
         """Raise where a setting makes no sense."""
         whole = ("tables", "minibatches", "minibatch_size", "goal_tables", "minibatch_tables", "goal_minibatch_size")
-        for name in (*whole, "lookahead"):
-            check_number("modelling", name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
+        check_counts("modelling", self, *whole, "lookahead")
         check_number("modelling", "epsilon", self.epsilon, 0 <= self.epsilon <= 1, "between 0 and 1")
         check_number("modelling", "learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")
         for name in ("posterior_kl", "prior_kl"):

@@ -59,14 +59,19 @@ class PPOConfig:
             check_number("ppo", name, getattr(self, name), getattr(self, name) > 0, "above 0")
         for name in ("value_clip", "value_coefficient", "entropy_coefficient", "final_entropy_coefficient"):
             check_number("ppo", name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")
-        for name in ("epochs", "minibatch_size"):
-            check_number("ppo", name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
+        check_counts("ppo", self, "epochs", "minibatch_size")
 
 
 def check_number(group: str, name: str, value: float | int, fine: bool, wanted: str) -> None:
     """Raise unless a setting of that group of flags is fine."""
     if not fine:
         raise ValueError(f"--{group}.{name.replace('_', '-')} is {value}; give a number {wanted}")
+
+
+def check_counts(group: str, settings: object, *names: str) -> None:
+    """Raise unless these settings of that group of flags are 1 or more."""
+    for name in names:
+        check_number(group, name, getattr(settings, name), getattr(settings, name) >= 1, "of 1 or more")
 
 
 class Source(eqx.Module):

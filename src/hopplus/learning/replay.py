@@ -14,9 +14,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.game import Game, GameSpec, ego_views
-from hopplus.learning.ppo import check_number
+from hopplus.learning.ppo import check_counts
 from hopplus.learning.rollout import Trajectory
-from hopplus.learning.study import Examples, next_deeds, steps_to_deed
+from hopplus.learning.study import Examples, deeds_ahead
 from hopplus.models import others
 from hopplus.models.others import Look
 from hopplus.models.world import Outcome, Situation, Transition
@@ -36,8 +36,7 @@ class ReplayConfig:
 
     def check(self) -> None:
         """Raise where a setting makes no sense."""
-        for name in ("size", "tables"):
-            check_number("replay", name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
+        check_counts("replay", self, "size", "tables")
 
 
 class Kept(eqx.Module):
@@ -70,10 +69,10 @@ def remember(
     """Keep what happened at the first so many tables; also its transitions, [rows, ...]."""
     if steps.transition is None:
         return None, None
-    record = steps.did, jnp.all(steps.terminated_after, axis=-1)
-    last_actions = _in_seat_order(steps.observation.last_actions)
-    kept = Kept(steps.transition, last_actions, next_deeds(*record), steps_to_deed(*record))
-    rows = jax.tree.map(lambda leaf: leaf[: config.tables].reshape(-1, *leaf.shape[2:])[: config.size], kept)
+    parts = (steps.transition, steps.observation.last_actions, steps.did, steps.terminated_after)
+    happened, last_actions, did, terminated = jax.tree.map(lambda leaf: leaf[: config.tables], parts)
+    kept = Kept(happened, _in_seat_order(last_actions), *deeds_ahead(did, jnp.all(terminated, axis=-1)))
+    rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: config.size], kept)
     return buffer(config).add(replay, rows), rows.transition
 
 

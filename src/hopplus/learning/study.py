@@ -102,33 +102,27 @@ def next_deeds(
 
     One more than the last where it does nothing more; -1 where the record stops before the episode does.
     """
+    return deeds_ahead(did, over_after)[0]
+
+
+def deeds_ahead(
+    did: Bool[Array, "envs time deeds agents"], over_after: Bool[Array, "envs time"]
+) -> tuple[Int32[Array, "envs time agents"], Int32[Array, "envs time agents"]]:
+    """The next deed of each seat, and how many steps later it does it; any number where it does nothing more."""
     num_deeds = did.shape[2]
 
-    def backwards(label, step):
+    def backwards(ahead, step):
+        label, steps = ahead
         over, did = step
-        label = jnp.where(over[:, None], num_deeds, label)
-        label = jnp.where(jnp.any(did, axis=1), _first(did), label)
-        return label, label
-
-    by_time = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), (over_after, did))
-    unknown = jnp.full((did.shape[0], did.shape[3]), -1, jnp.int32)
-    return jnp.moveaxis(jax.lax.scan(backwards, unknown, by_time, reverse=True)[1], 0, 1)
-
-
-def steps_to_deed(
-    did: Bool[Array, "envs time deeds agents"], over_after: Bool[Array, "envs time"]
-) -> Int32[Array, "envs time agents"]:
-    """How many steps later each seat does what `next_deeds` says; any number where it does nothing more."""
-
-    def backwards(steps, step):
-        over, did = step
-        steps = jnp.where(over[:, None], 0, steps + 1)
-        steps = jnp.where(jnp.any(did, axis=1), 0, steps)
-        return steps, steps
+        does = jnp.any(did, axis=1)
+        label = jnp.where(does, _first(did), jnp.where(over[:, None], num_deeds, label))
+        ahead = label, jnp.where(does | over[:, None], 0, steps + 1)
+        return ahead, ahead
 
     by_time = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), (over_after, did))
     zeros = jnp.zeros((did.shape[0], did.shape[3]), jnp.int32)
-    return jnp.moveaxis(jax.lax.scan(backwards, zeros, by_time, reverse=True)[1], 0, 1)
+    _, ahead = jax.lax.scan(backwards, (zeros - 1, zeros), by_time, reverse=True)
+    return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), ahead)
 
 
 def _first(did: Bool[Array, "envs deeds agents"]) -> Int32[Array, "envs agents"]:

@@ -15,8 +15,8 @@ import optax
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.game import GameSpec
-from hopplus.learning import replay as memory
-from hopplus.learning.ppo import Metrics, check_number, descend, falling
+from hopplus.learning import replay
+from hopplus.learning.ppo import Metrics, check_counts, check_number, descend, falling
 from hopplus.models import world
 from hopplus.models.world import Outcome, Transition, World
 
@@ -39,8 +39,7 @@ class WorldTrainingConfig:
 
     def check(self) -> None:
         """Raise where a setting makes no sense."""
-        for name in ("minibatches", "minibatch_size"):
-            check_number("world-training", name, getattr(self, name), getattr(self, name) >= 1, "of 1 or more")
+        check_counts("world-training", self, "minibatches", "minibatch_size")
         check_number("world-training", "learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")
 
 
@@ -65,13 +64,13 @@ def update(
 
     Boards are read in the learner's own order of seats: a sum over seats is then the same to the bit, wherever it sits.
     """
-    members, optimizer_state, replay, order, key = learner
+    members, optimizer_state, kept, order, key = learner
     transform = optimizer()
     rate = falling(config.learning_rate, FINAL_RATE, remaining)
     num_members = members.cell.bias.shape[0]
 
     def one_member(params, optimizer_state, places):
-        batch = jax.tree.map(lambda leaf: leaf[0, places], replay.experience.transition)
+        batch = jax.tree.map(lambda leaf: leaf[0, places], kept.experience.transition)
         batch = world.seen_by(spec, batch, order)
         gradient, parts = jax.grad(mean_loss, has_aux=True)(params, spec, batch)
         steps, optimizer_state = transform.update(gradient, optimizer_state)
@@ -82,13 +81,13 @@ def update(
         return (members, optimizer_state), jax.tree.map(jnp.mean, parts)
 
     shape = (config.minibatches, num_members, config.minibatch_size)
-    places = memory.draw_places(memory.by_reward(spec, replay), shape, key=key)
+    places = replay.draw_places(replay.by_reward(spec, kept), shape, key=key)
     (members, optimizer_state), parts = jax.lax.scan(one_step, (members, optimizer_state), places)
     losses = {f"wm/{name}": jnp.mean(part) for name, part in parts.items()}
     counts = {
         "count/updates/world": jnp.float32(config.minibatches),
         "count/samples/world": jnp.float32(config.minibatches * config.minibatch_size * num_members),
-        "buffer/size/world": jnp.sum(memory.is_kept(replay), dtype=jnp.float32),
+        "buffer/size/world": jnp.sum(replay.is_kept(kept), dtype=jnp.float32),
     }
     return members, optimizer_state, {"wm/loss": sum(losses.values(), jnp.float32(0)), **losses, **counts}
 
