@@ -30,7 +30,8 @@ from hopplus.runs.progress import ProgressDisplay
 from hopplus.runs.training import train
 from measure import print_json, print_table
 
-GAME = "stag-hunt-4x4"
+GAME, TABLES, REAL_RATIO = "stag-hunt-4x4", 32, 0.5
+"""As much imagined as real play: enough for a poison to show, and quick."""
 LAST = 10
 """Updates at the end of a run whose returns are averaged."""
 
@@ -122,7 +123,9 @@ TRUSTED = ("board", "reward", "end", "others")
 
 def run(agent: Any, folder: Path, seeds: int, steps: int, trust: bool, poison: Callable[[], Any] | None) -> np.ndarray:
     learner = learner_of(agent, LearnerConfig(devices=num_cores()))
-    learner = replace(learner, envs=64, imagination=replace(learner.imagination, trust=trust))
+    if agent == "hop_plus":
+        learner = replace(learner, imagination=replace(learner.imagination, real_ratio=REAL_RATIO, trust=trust))
+    learner = replace(learner, envs=TABLES)
     config = RunConfig(agent=agent, game=GAME, seeds=seeds, steps=steps, learner=learner)
     with ProgressDisplay() as display:
         if poison is None:
@@ -139,7 +142,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/poisons"), help="where the runs are kept")
     given = parser.parse_args()
     use_cores(num_cores())
-    seeds, steps = (1, 30_000) if given.quick else (3, 300_000)
+    seeds, steps = (1, 30_000) if given.quick else (3, 200_000)
     poisons: dict[str, Any] = {"none": None} | dict(list(POISONS.items())[: 2 if given.quick else None])
     base = run("ppo", given.runs / "ppo", seeds, steps, True, None)
     found: dict[str, Any] = {}

@@ -3,7 +3,13 @@
 import os
 
 # Most of a test's time is compiling; programs that run for milliseconds need no optimising. Set before JAX is imported.
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
+os.environ["XLA_FLAGS"] = " ".join(
+    [
+        os.environ.get("XLA_FLAGS", ""),
+        "--xla_backend_optimization_level=0",
+        "--xla_llvm_disable_expensive_passes=true",
+    ]
+).strip()
 
 import jax
 from jaxtyping import install_import_hook

@@ -105,11 +105,19 @@ def test_every_company_of_goals_is_equally_likely():
 def test_who_is_given_a_goal_does_no_other_deed():
     """One wants stags, one hares, one nothing in particular."""
     stag, hare = GAME.spec.deed_actions
-    found = np.asarray(single_minded(GAME.spec, jnp.full((3, 7), 1 / 7), jnp.eye(3)))
+    may = jnp.arange(7) != 3
+    found = np.asarray(single_minded(GAME.spec, jnp.tile(may, (3, 1)), jnp.full((3, 7), 1 / 7), jnp.eye(3)))
     expected = np.full((3, 7), 1 / 6)
-    expected[0, hare] = expected[1, stag] = 0
-    expected[2] = 1 / 7
+    expected[0, hare] = expected[1, stag] = expected[2, 3] = 0
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_an_imagined_episode_ends_when_the_ego_leaves():
+    """What the others do afterwards would be computed for nobody."""
+    steps, _ = imagined()
+    ego_left, reset = np.asarray(steps.terminated_after[:, :-1, 0]), np.asarray(steps.reset_before[:, 1:])
+    np.testing.assert_array_equal(ego_left, reset)
+    assert ego_left.any() and np.all(steps.in_game[:, 1:, 0])
 
 
 def test_legal_actions_are_those_of_the_imagined_board():

@@ -2,11 +2,12 @@
 
 It begins at real states with what the seat really thought there, and runs through the same rollout as real play, so an
 imagined step carries all that a real one does: inferred goals, legal actions, values, who is still in the game. An
-episode that ends is followed by another from a real first state.
+episode that the seat has left is followed by another from a real first state: what comes after is nothing to it.
 
 Co-players act by their models. Their goals are what the seat infers as the imagined episode goes on (`belief`), or
 goals that were drawn for this table and never seen (`counterfactual`). Acting by the belief at every step is the same
-as drawing a goal once: the drawn action is evidence for the goal that made it likely.
+as drawing a goal once: the drawn action is evidence for the goal that made it likely. Counterfactual company is always
+met for the first time.
 
     weight of a step = trust(rewards) trust(ends) (trust(board) prod_j trust(j))^(depth + 1)
 
@@ -35,7 +36,7 @@ from hopplus.models import actor_critic
 from hopplus.models.actor_critic import ActorCritic
 from hopplus.models.goals import goal_size
 from hopplus.models.others import LEAST
-from hopplus.models.world import LearnedGame, World, from_view
+from hopplus.models.world import LearnedGame, World, WorldState, from_view
 from hopplus.planning import beliefs
 
 LEAST_WEIGHT = 0.3
@@ -101,7 +102,9 @@ class Imagined(eqx.Module):
 
     def again(self, memory: Memory) -> Memory:
         thought, company = memory
-        return _thought(minds.again(self.config, self.game.spec, _only(thought.impression))), company
+        known = _thought(minds.again(self.config, self.game.spec, _only(thought.impression)))
+        fresh, _ = self.start()
+        return jax.tree.map(partial(jnp.where, company.told), fresh, known), company
 
     def __call__(
         self, observations: Observation, legal: Bool[Array, "agents actions"], memory: Memory
@@ -113,7 +116,8 @@ class Imagined(eqx.Module):
         goal = jnp.where(company.told, company.goals, impression.goals)
         predicted = jnp.where(legal[1:], self._others(observations, impression, goal), 0.0)
         if isinstance(impression.kept, Filter):
-            predicted = jnp.where(company.told, single_minded(self.game.spec, predicted, company.goals), predicted)
+            as_told = single_minded(self.game.spec, legal[1:], predicted, company.goals)
+            predicted = jnp.where(company.told, as_told, predicted)
         probabilities = jnp.concatenate([jnp.exp(log_probabilities)[None], predicted])
         return probabilities, (_thought(impression, value), company)
 
@@ -127,17 +131,21 @@ class Imagined(eqx.Module):
 
 
 def single_minded(
-    spec: GameSpec, predicted: Float32[Array, "others actions"], goals: Float32[Array, "others goals"]
+    spec: GameSpec,
+    legal: Bool[Array, "others actions"],
+    predicted: Float32[Array, "others actions"],
+    goals: Float32[Array, "others goals"],
 ) -> Float32[Array, "others actions"]:
     """Who is said to want hares hunts no stag on the way, though many did who got a hare in the end.
 
-    A goal is the next deed; `other` forbids nothing.
+    A goal is the next deed. Who wants no deed (`other`, the last goal) is somebody of whom nothing is known: any legal
+    action is as likely as another.
     """
-    num_deeds = goals.shape[-1] - 1
+    deeds, nothing = goals[:, :-1], goals[:, -1:]
     is_deed = np.asarray(spec.deed_actions)[:, None] == np.arange(spec.num_actions)
-    unwanted = (1 - goals[:, :num_deeds]) * jnp.sum(goals[:, :num_deeds], axis=-1, keepdims=True)
-    left = predicted * (1 - jnp.minimum(unwanted @ is_deed.astype(np.float32), 1.0))
-    return left / jnp.maximum(jnp.sum(left, axis=-1, keepdims=True), LEAST)
+    unwanted = jnp.minimum((1 - deeds) @ is_deed.astype(np.float32), 1.0)
+    likely = (1 - nothing) * predicted * (1 - unwanted) + nothing * legal
+    return likely / jnp.maximum(jnp.sum(likely, axis=-1, keepdims=True), LEAST)
 
 
 def _thought(impression: Impression, value: Float32[Array, ""] | None = None) -> Thought:
@@ -147,6 +155,14 @@ def _thought(impression: Impression, value: Float32[Array, ""] | None = None) ->
 
 def _only(impression: Impression) -> Impression:
     return jax.tree.map(lambda leaf: leaf[0], impression)
+
+
+class OwnGame(LearnedGame):
+    """The learned world for the ego, in the first seat of its own order: when it has left, the game is over."""
+
+    def terminated(self, state: WorldState) -> Bool[Array, " agents"]:
+        ended = super().terminated(state)
+        return ended | ended[0]
 
 
 class Branches(eqx.Module):
@@ -227,7 +243,7 @@ def imagine(
     spec = game.spec
     company_key, act_key, table_key = jax.random.split(key, 3)
     num_tables = len(begin.views.time)
-    world = LearnedGame(member, game, jax.vmap(partial(from_view, spec))(begin.starts))
+    world = OwnGame(member, game, jax.vmap(partial(from_view, spec))(begin.starts))
     company = draw_company(config, mind_config, spec, num_tables, key=company_key)
     players = Imagined(params, mind, game, mind_config)
     fresh = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_tables, *leaf.shape)), players.start()[0].impression)

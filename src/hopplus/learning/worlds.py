@@ -30,7 +30,7 @@ FINAL_RATE = 0.1
 class WorldTrainingConfig:
     """How a world is trained."""
 
-    minibatches: int = 16
+    minibatches: int = 8
     """Gradient steps in each update."""
     minibatch_size: int = 256
     """Transitions in each of them, for every member."""
@@ -156,7 +156,7 @@ def fit(
     data = jax.tree.map(jnp.asarray, data)
 
     @jax.jit
-    def one_epoch(params, state, order):
+    def one_epoch(params, state, data, order):
         def one_step(carry, chosen):
             params, state = carry
             batch = jax.tree.map(lambda leaf: leaf[chosen], data)
@@ -169,7 +169,7 @@ def fit(
     state = transform.init(params)
     for epoch in range(epochs):
         order = jax.random.permutation(jax.random.fold_in(key, epoch), len(data.now.time))[:count]
-        params, state = one_epoch(params, state, order.reshape(-1, minibatch_size))
+        params, state = one_epoch(params, state, data, order.reshape(-1, minibatch_size))
         if on_epoch:
             on_epoch(epoch)
     return params
