@@ -163,7 +163,7 @@ def main() -> None:
             )
     heads = ("agent, poison", "trust", "final return", "over ppo's", "distrusted (mean trust)")
     print_table(f"{GAME}, {steps:,} steps, {seeds} seeds", heads, rows)
-    print_json({"ppo": base.tolist(), "poisons": found}, ["jax"])
+    print_json({"ppo": base.tolist(), "steps": steps, "poisons": found}, ["jax"])
 
 
 if __name__ == "__main__":

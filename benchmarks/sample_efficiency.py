@@ -1,7 +1,8 @@
-"""How many real steps does it take to a mean return of 2.8 on 4x4?
+"""How many real steps does it take to a mean return of 2.8 on 4x4? And is the critic any worse for imagined data?
 
 hop_plus against ppo at its own best setting (the best of several sizes of a rollout) and against ppo with as many
-gradient steps. Every run is an ordinary run folder in --runs, so that it can be looked at and goes on after a kill.
+gradient steps. The critics are compared on real play at matched returns, by the variance that they leave. Every run is
+an ordinary run folder in --runs, so that it can be looked at and goes on after a kill.
 
     python benchmarks/sample_efficiency.py            10 seeds each
     python benchmarks/sample_efficiency.py --quick    2 seeds of hop_plus and one setting of ppo
@@ -9,6 +10,7 @@ gradient steps. Every run is an ordinary run folder in --runs, so that it can be
 
 import argparse
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from measure import print_json, print_table
 GAME, GOAL = "stag-hunt-4x4", 2.8
 WINDOW = 4608
 """Steps whose returns are averaged before they are held against the goal: one update has few episodes."""
+RETURNS = (1.0, 1.5, 2.0, 2.5, 2.8, 3.1)
+"""The ranges of returns at which critics are compared."""
 RESAMPLES = 10_000
 
 
@@ -37,14 +41,16 @@ class Variant:
     envs: int
     steps: int
     epochs: int = 4
+    minibatch_size: int = 512
 
 
 VARIANTS = {
-    "hop_plus": Variant("hop_plus", 16, 60_000),
+    "hop_plus": Variant("hop_plus", 16, 40_000),
     "ppo, 32 tables": Variant("ppo", 32, 200_000),
     "ppo, 16 tables": Variant("ppo", 16, 200_000),
     "ppo, 16 tables, shorter run": Variant("ppo", 16, 100_000),
-    "ppo, 16 tables, shorter run, as many gradient steps": Variant("ppo", 16, 100_000, epochs=16),
+    "ppo, 16 tables, 4 times the gradient steps": Variant("ppo", 16, 200_000, epochs=16),
+    "ppo, 16 tables, as many gradient steps": Variant("ppo", 16, 200_000, epochs=16, minibatch_size=128),
 }
 """Fewer tables are more updates for as many steps, a shorter run is one whose entropy bonus ends sooner."""
 QUICK = ("hop_plus", "ppo, 16 tables")
@@ -52,7 +58,8 @@ QUICK = ("hop_plus", "ppo, 16 tables")
 
 def config_of(variant: Variant, seeds: int) -> RunConfig:
     learner = learner_of(variant.agent, LearnerConfig(devices=num_cores()))
-    learner = replace(learner, envs=variant.envs, ppo=replace(learner.ppo, epochs=variant.epochs))
+    ppo = replace(learner.ppo, epochs=variant.epochs, minibatch_size=variant.minibatch_size)
+    learner = replace(learner, envs=variant.envs, ppo=ppo)
     return RunConfig(agent=variant.agent, game=GAME, seeds=seeds, steps=variant.steps, learner=learner)
 
 
@@ -66,6 +73,22 @@ def steps_to_goal(folder: Path) -> np.ndarray:
     reached = smooth >= GOAL
     first = np.where(reached.any(axis=0), reached.argmax(axis=0), -1)
     return np.where(first >= 0, run.env_steps[first], np.inf)
+
+
+def critics(folder: Path) -> dict[str, float]:
+    """1 - explained variance on real play, in the mean over updates and seeds whose returns are in a range."""
+    metrics = read_run(folder).metrics
+    returns, unexplained = metrics["charts/episodic_return/mean"], 1 - metrics["policy/explained_variance"]
+    ranges = pairwise(RETURNS)
+    return {
+        f"{low} to {high}": float(np.nanmean(unexplained[(returns >= low) & (returns < high)])) for low, high in ranges
+    }
+
+
+def final_return(folder: Path) -> float:
+    """Of all seeds, over the last tenth of the updates."""
+    returns = read_run(folder).metrics["charts/episodic_return/mean"]
+    return float(returns[-max(len(returns) // 10, 1) :].mean())
 
 
 def ratio_interval(base: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
@@ -84,11 +107,13 @@ def main() -> None:
     use_cores(num_cores())
     seeds = 2 if given.quick else 10
     found: dict[str, np.ndarray] = {}
+    left: dict[str, dict[str, float]] = {}
+    final: dict[str, float] = {}
     for name in QUICK if given.quick else VARIANTS:
         folder = given.runs / f"{name.replace(',', '').replace(' ', '-')}-{seeds}"
         with ProgressDisplay() as display:
             train(config_of(VARIANTS[name], seeds), folder, watcher=display)
-        found[name] = steps_to_goal(folder)
+        found[name], left[name], final[name] = steps_to_goal(folder), critics(folder), final_return(folder)
     best = min((name for name in found if name != "hop_plus"), key=lambda name: np.median(found[name]))
     ratio = ratio_interval(found[best], found["hop_plus"])
     rows = [
@@ -97,6 +122,9 @@ def main() -> None:
     ]
     heads = ("agent", "median steps", "range over seeds", "seeds that never did")
     print_table(f"real steps to a mean return of {GOAL} on 4x4, {seeds} seeds", heads, rows)
+    rows = [(name, *(f"{each:.3f}" for each in unexplained.values())) for name, unexplained in left.items()]
+    print_table("1 - explained variance on real play, by mean return", ("agent", *left["hop_plus"]), rows)
+    print(", ".join(f"{name}: final return {each:.3f}" for name, each in final.items()))
     print(f"hop_plus needs {ratio[0]:.2f} times fewer than {best} ({ratio[1]:.2f} to {ratio[2]:.2f})")
     print_json(
         {
@@ -104,6 +132,8 @@ def main() -> None:
             "times_fewer": ratio[0],
             "interval": ratio[1:],
             "base": best,
+            "unexplained": left,
+            "final_return": final,
             "steps": {
                 name: [step if step < np.inf else None for step in steps.tolist()] for name, steps in found.items()
             },

@@ -101,6 +101,7 @@ def one_game(name: str, transitions: int, epochs: int, with_self_play: bool, sam
     found = count_impossible(spec, planes, rows, draws, key=key)
     return {
         "scores": scores,
+        "transitions": transitions,
         "seconds": seconds,
         "epochs": epochs,
         "sampled": draws * len(rows.now.time),

@@ -1,13 +1,20 @@
 """Write the tables of the READMEs and docs from `results/*.json`; with `--check`, only tell whether they are up to date."""
 
-import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGES = {"README.md": "en", "README.zh-CN.md": "zh", "docs/ppo.md": "en", "docs/speed.md": "en", "docs/others.md": "en"}
+import imagination_tables
+from table_parts import ROOT, commands_of, lines_of, plus_minus, read, with_interval
+
+PAGES = {
+    "README.md": "en",
+    "README.zh-CN.md": "zh",
+    "docs/ppo.md": "en",
+    "docs/speed.md": "en",
+    "docs/others.md": "en",
+    "docs/imagination.md": "en",
+}
 
 
 def fairness(result: dict[str, Any], language: str) -> str:
@@ -21,10 +28,10 @@ def fairness(result: dict[str, Any], language: str) -> str:
     ]
     fair = result["fairness"]
     rows = [
-        (f"player_{seat}", _interval(returned, ".4f"), _interval(over, "+.4f"))
+        (f"player_{seat}", with_interval(returned, ".4f"), with_interval(over, "+.4f"))
         for seat, (returned, over) in enumerate(zip(fair["returns"], fair["advantages"], strict=True), start=1)
     ]
-    return title.format(episodes=fair["episodes"], p=fair["trend"]["p_value"]) + "\n\n" + _table(heads, rows)
+    return title.format(episodes=fair["episodes"], p=fair["trend"]["p_value"]) + "\n\n" + lines_of(heads, rows)
 
 
 def games(result: dict[str, Any], language: str) -> str:
@@ -43,7 +50,7 @@ def games(result: dict[str, Any], language: str) -> str:
         (name, f"{_largest(program):,.0f}", f"{rates[name]:,.0f}", times.format(rates["hopplus"] / rates[name]))
         for name, program in result["programs"].items()
     ]
-    return title.format(envs=4096) + "\n\n" + _table(heads, rows)
+    return title.format(envs=4096) + "\n\n" + lines_of(heads, rows)
 
 
 def _largest(program: dict[str, Any]) -> float:
@@ -64,7 +71,7 @@ def scaling(result: dict[str, Any], language: str) -> str:
     }[language]
     columns = ("seats", "env_steps_per_second", "agent_steps_per_second", "view_bytes_per_second", "state", "view")
     rows = [tuple(f"{row[column]:,.0f}" for column in columns) for row in result["scaling"]]
-    return title + "\n\n" + _table(heads, rows)
+    return title + "\n\n" + lines_of(heads, rows)
 
 
 PPO_RUNS = ("stag_hunt_4x4", "stag_hunt_8x8", "stag_hunt_8x8_no_arenas", "snowdrift_8x8")
@@ -87,7 +94,7 @@ def ppo(language: str) -> str:
     arenas = {"en": ("arenas", "whole board"), "zh": ("小场地课程", "完整棋盘")}[language]
     rows = []
     for name in PPO_RUNS:
-        result = _read(name)
+        result = read(name)
         whole = "no_arenas" in name
         lowest = [min(seed[manner] for seed in result["per_seed"]) for manner in ("sampled", "greedy")]
         rows.append(
@@ -95,13 +102,13 @@ def ppo(language: str) -> str:
                 result["game"],
                 arenas[whole],
                 f"{result['seeds']} x {result['env_steps'] / 1e6:.1f} M",
-                _interval(result["interval"], ".3f"),
-                _interval(result["interval_greedy"], ".3f"),
+                with_interval(result["interval"], ".3f"),
+                with_interval(result["interval_greedy"], ".3f"),
                 f"{lowest[0]:.3f} / {lowest[1]:.3f}",
                 POSSIBLE[result["game"]],
             )
         )
-    return f"{title}\n\n{_table(heads, rows)}\n\n{_sources(*PPO_RUNS)}"
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of(*PPO_RUNS)}"
 
 
 def seats(language: str) -> str:
@@ -121,26 +128,26 @@ def seats(language: str) -> str:
         ),
         "zh": ("座位", "4x4 猎鹿，采样", "以鹿收场，贪心", "雪堆，采样", "清除的雪堆，贪心"),
     }[language]
-    stag, snow = _read("stag_hunt_4x4"), _read("snowdrift_8x8")
+    stag, snow = read("stag_hunt_4x4"), read("snowdrift_8x8")
     rows = [
         (
             one["seat"],
-            _interval(one["sampled"], ".3f"),
-            _interval(one["deeds_greedy"]["stag_rate"], ".3f"),
-            _interval(other["sampled"], ".2f"),
-            _interval(other["deeds_greedy"]["removals"], ".2f"),
+            with_interval(one["sampled"], ".3f"),
+            with_interval(one["deeds_greedy"]["stag_rate"], ".3f"),
+            with_interval(other["sampled"], ".2f"),
+            with_interval(other["deeds_greedy"]["removals"], ".2f"),
         )
         for one, other in zip(stag["per_seat"], snow["per_seat"], strict=True)
     ]
     title = title.format(
         stag=stag["trend"]["p_value"], seeds=stag["seeds"], snow=snow["trend"]["p_value"], snow_seeds=snow["seeds"]
     )
-    return f"{title}\n\n{_table(heads, rows)}\n\n{_sources('stag_hunt_4x4', 'snowdrift_8x8')}"
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of('stag_hunt_4x4', 'snowdrift_8x8')}"
 
 
 def training(language: str) -> str:
     """Speed of training against a bare program and against PyTorch."""
-    result = _read("training")
+    result = read("training")
     title = {
         "en": "How fast does training go? Four MLP(128, 128), 256 tables, one seed, 2 CPU cores. With {seeds} seeds side by side, each costs {cost:.2f} of a run of its own. PyTorch (CleanRL style) takes {sooner:.2f} times as long as hopplus to a mean return of {goal} on 4x4, our compilation included.",
         "zh": "训练有多快？四个 MLP(128, 128)，256 张桌子，一个种子，两个 CPU 核。{seeds} 个种子同跑时，每个种子的代价是单独一次运行的 {cost:.2f}。在 4x4 上达到平均回报 {goal}，PyTorch（CleanRL 风格）用时是 hopplus 的 {sooner:.2f} 倍（我们的编译时间计算在内）。",
@@ -176,12 +183,12 @@ def training(language: str) -> str:
         goal=reached["goal"],
         sooner=result["time_to_return_over_torch"],
     )
-    return f"{title}\n\n{_table(heads, rows)}\n\n{_sources('training')}"
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of('training')}"
 
 
 def others(language: str) -> str:
     """Prediction of scripts from offline data, against the Bayes ceiling."""
-    result = _read("others")
+    result = read("others")
     title = {
         "en": "How well are scripts predicted? {samples:,} offline samples of NS and NH players, {epochs} epochs, held-out episodes. Top-1 with the type known / inferred, and as a share of the Bayes ceiling. The notes' model: .6152, on padded data.",
         "zh": "对脚本玩家的预测有多准？{samples:,} 个离线样本（NS 与 NH 混合），{epochs} 个 epoch，在留出的局上评测。top-1：已知类型 / 推断类型，以及与贝叶斯上限之比。笔记中的模型：.6152（数据含填充）。",
@@ -226,13 +233,13 @@ def others(language: str) -> str:
         kl=result["belief_kl"], last=result["starting_belief_after_10"], recall=result["recall_over_ceiling"]
     )
     title = title.format(samples=first["samples"], epochs=result["epochs"])
-    return f"{title}\n\n{_table(heads, rows)}\n\n{belief}\n\n{_sources('others')}"
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{belief}\n\n{commands_of('others')}"
 
 
 def goal_losses(language: str) -> str:
     """Every term of the three losses of the prior, after the last epoch."""
     del language
-    result = _read("goal_losses")
+    result = read("goal_losses")
     terms = ("goal/reconstruction", "goal/action", "goal/prior_kl", "goal/mismatch", "held_out/top1")
     heads = ("goals", "loss", "reconstruction, per cell", "action", "KL", "posterior's mismatch", "held-out top-1")
     rows = [
@@ -241,7 +248,7 @@ def goal_losses(language: str) -> str:
         for loss, curve in curves.items()
     ]
     title = f"{result['samples']:,} samples of stag-hunt-4x4, {result['epochs']} epochs; every term in nats, also those that a loss leaves out."
-    return f"{title}\n\n{_table(heads, rows)}\n\n{_sources('goal_losses')}"
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of('goal_losses')}"
 
 
 OMG_RUNS = {"omg_4x4": "16 dimensions", "omg_4x4_z8": "8 dimensions", "omg_4x4_symbols": "4 symbols"}
@@ -250,7 +257,7 @@ OMG_RUNS = {"omg_4x4": "16 dimensions", "omg_4x4_z8": "8 dimensions", "omg_4x4_s
 
 def omg(language: str) -> str:
     """Agents with models of the others: return, cost, and how well they predict each other."""
-    costs = _read("agents")["time_over_ppo"]
+    costs = read("agents")["time_over_ppo"]
     title = {
         "en": "Agents that model the others, self-play on 4x4, 10,000 episodes per seed. Prediction: top-1 over the ceiling E[max π], all pairs and seeds, from the middle of training to its end (mean / lowest), and of the final policies (lowest pair).",
         "zh": "对其他玩家建模的智能体，4x4 自我对弈，每个种子 10,000 局。预测：top-1 与上限 E[max π] 之比，所有玩家对与种子，自训练中段到结束（均值 / 最低），以及最终策略（最低的一对）。",
@@ -261,20 +268,20 @@ def omg(language: str) -> str:
     }[language]
     rows = []
     for name, goals in OMG_RUNS.items():
-        run, predicted = _read(name), _read(f"{name}_others")
+        run, predicted = read(name), read(f"{name}_others")
         during = predicted["in_training"]
         rows.append(
             (
                 f"omg, {goals}",
                 f"{run['seeds']} x {run['env_steps'] / 1e6:.1f} M",
-                _interval(run["interval"], ".3f"),
-                _interval(run["interval_greedy"], ".3f"),
+                with_interval(run["interval"], ".3f"),
+                with_interval(run["interval_greedy"], ".3f"),
                 f"{during['mean_ratio']:.3f} / {during['lowest_ratio']:.3f}",
                 f"{min(pair['ratio'] for pair in predicted['pairs']):.3f}",
                 f"{costs[f'omg, {goals}']:.2f}",
             )
         )
-    used = _read("omg_4x4_mixed")["use"]
+    used = read("omg_4x4_mixed")["use"]
     words = {
         "en": "Is it used? Beside nearest_stag, nearest_hare and random, replacing the inferred goals by those of another table moves the policy by {shuffled:.3f} (total variation) and changes {changed:.1%} of likeliest actions; replacing them by their mean, {mean:.3f} and {mean_changed:.1%}.",
         "zh": "用上了吗？与 nearest_stag、nearest_hare、random 同桌时，把推断出的目标换成另一张桌子的，策略移动 {shuffled:.3f}（全变差），{changed:.1%} 的最可能动作改变；换成均值则为 {mean:.3f} 和 {mean_changed:.1%}。",
@@ -285,8 +292,8 @@ def omg(language: str) -> str:
         mean_changed=used["mean"]["other_likeliest_action"],
     )
     names = (source for name in OMG_RUNS for source in (name, f"{name}_others"))
-    sources = _sources(*names, "omg_4x4_mixed", "agents")
-    return f"{title}\n\n{_table(heads, rows)}\n\n{words}\n\n{sources}"
+    sources = commands_of(*names, "omg_4x4_mixed", "agents")
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{words}\n\n{sources}"
 
 
 WITH_SCRIPTS = ("omg_4x4_with_nh", "omg_4x4_with_mixed", "omg_4x4_with_ns")
@@ -304,7 +311,7 @@ def with_scripts(language: str) -> str:
     }[language]
     rows = []
     for name in WITH_SCRIPTS:
-        found = _read(name)
+        found = read(name)
         during, score = found["in_training"], found["models"]["others"]
         rows.append(
             (
@@ -316,8 +323,8 @@ def with_scripts(language: str) -> str:
                 f"{score['calibration']['ece']:.3f}",
             )
         )
-    title = title.format(seeds=_read(WITH_SCRIPTS[0])["seeds"])
-    return f"{title}\n\n{_table(heads, rows)}\n\n{_sources(*WITH_SCRIPTS)}"
+    title = title.format(seeds=read(WITH_SCRIPTS[0])["seeds"])
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of(*WITH_SCRIPTS)}"
 
 
 ADAPTATION = {
@@ -334,7 +341,7 @@ def adaptation(board: str) -> Callable[[str], str]:
     """Frozen agents with every line-up of three scripts, beside the best response to it."""
 
     def table(language: str) -> str:
-        results = {agent: _read(name) for agent, name in ADAPTATION[board].items()}
+        results = {agent: read(name) for agent, name in ADAPTATION[board].items()}
         first = next(iter(results.values()))
         title = {
             "en": "Adaptation on {board}: a frozen agent in one seat with scripts in the others (N nearest_stag, H nearest_hare, R random), {episodes:,} episodes, mean return (± half the 95% interval over seeds). Last line: normalised, 0 being uniform legal play and 1 the oracle.",
@@ -347,25 +354,21 @@ def adaptation(board: str) -> Callable[[str], str]:
         yardsticks = ("oracle", "nearest_stag", "nearest_hare", "by_belief", "random")
         rows = []
         for index, row in enumerate(first["lineups"]):
-            agents = [_plus_minus(found["lineups"][index]["sampled"]) for found in results.values()]
+            agents = [plus_minus(found["lineups"][index]["sampled"]) for found in results.values()]
             rows.append((row["lineup"], *(f"{row[name]:.2f}" for name in yardsticks), *agents))
-        means = [_plus_minus(found["normalised"]["sampled"]) for found in results.values()]
+        means = [plus_minus(found["normalised"]["sampled"]) for found in results.values()]
         normalised = {"en": "**normalised**", "zh": "**归一化**"}[language]
         rows.append((normalised, *(f"{first['normalised'][name]:.2f}" for name in yardsticks), *means))
         saw = "; ".join(f"{agent}: {found['saw']}" for agent, found in results.items())
         seen = {"en": "What they have learned from: {saw}.", "zh": "它们学自：{saw}。"}[language].format(saw=saw)
-        sources = _sources(*ADAPTATION[board].values())
-        return f"{title}\n\n{_table((*heads, *results), rows)}\n\n{seen}\n\n{sources}"
+        sources = commands_of(*ADAPTATION[board].values())
+        return f"{title}\n\n{lines_of((*heads, *results), rows)}\n\n{seen}\n\n{sources}"
 
     return table
 
 
-def _plus_minus(interval: dict[str, float]) -> str:
-    return f"{interval['estimate']:.2f} ± {interval['high'] - interval['estimate']:.2f}"
-
-
 def _of_file(name: str, table: Callable[[dict[str, Any], str], str]) -> Callable[[str], str]:
-    return lambda language: f"{table(_read(name), language)}\n\n{_sources(name)}"
+    return lambda language: f"{table(read(name), language)}\n\n{commands_of(name)}"
 
 
 TABLES: dict[str, Callable[[str], str]] = {
@@ -381,31 +384,9 @@ TABLES: dict[str, Callable[[str], str]] = {
     "with_scripts": with_scripts,
     "adaptation_4x4": adaptation("4x4"),
     "adaptation_8x8": adaptation("8x8"),
+    **imagination_tables.TABLES,
 }
 """By the name of its place in a page: how its table is made, in a language."""
-
-
-def _read(name: str) -> dict[str, Any]:
-    return json.loads((ROOT / "results" / f"{name}.json").read_text())
-
-
-def _sources(*names: str) -> str:
-    """The commands behind a table, and the version they were run with."""
-    lines = []
-    for result in map(_read, names):
-        commands = [result[key] for key in ("trained_by", "command") if key in result]
-        when = f"; {result['measured_at']}" if "measured_at" in result else ""
-        lines.append(f"{', '.join(f'`{command}`' for command in commands)} (hopplus {result['version']}{when})")
-    return "  \n".join(lines)
-
-
-def _interval(interval: dict[str, float], form: str) -> str:
-    return f"{interval['estimate']:{form}} ({interval['low']:{form}} to {interval['high']:{form}})"
-
-
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [heads, tuple("---" for _ in heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def filled(text: str, language: str) -> str:

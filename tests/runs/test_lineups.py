@@ -60,6 +60,7 @@ def test_self_play_is_told_in_one_line_of_json(runs, capsys):
             seat[manner]["low"] <= seat[manner]["estimate"] <= seat[manner]["high"] for seat in found["per_seat"]
         )
     assert found["mean_return_greedy"] == 10.0 and len(found["per_seed"]) == found["seeds"] == 2
+    assert found["training_seconds"] > 0
     assert found["episodes"] == 200 and found["env_steps"] == 1600 and found["game_version"] == 1
     assert found["command"] == "hopplus evaluate one --episodes 200 --seed 0 --json"
     assert json.loads((runs / "one" / "evaluation.json").read_text()) == found

@@ -22,6 +22,7 @@ from hopplus.evaluation.selfplay import Played, play
 from hopplus.evaluation.statistics import Interval, page_trend, seed_interval
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import GameSpec
+from hopplus.report import read_run
 from hopplus.runs.command import train_command
 from hopplus.runs.config import check_seed
 from hopplus.runs.folder import ADAPTATION, EVALUATION, OTHERS, WORLD, write_json
@@ -109,6 +110,7 @@ def _judge_play(folder: Path, episodes: int, co_players: str | None, rotate: int
         "game": run.config.game,
         "game_version": run.game.spec.version,
         "env_steps": run.num_updates * run.config.learner.steps_per_update,
+        "training_seconds": float(read_run(folder).timing["seconds"].sum()),
         "seeds": run.config.seeds,
         "episodes": episodes,
         **figures(run.game.spec, played, names),
