@@ -82,6 +82,15 @@ def test_a_plain_network_has_no_parameters_for_cells_and_works(game, config):
     assert_legal_distributions(probabilities, legal)
 
 
+def test_a_marginal_model_says_the_same_of_everybody_who_may_do_the_same():
+    config = OthersConfig(models="shared", hidden=8, keys=4, marginal=True)
+    probabilities, legal, _ = predictions(config, OPEN, boards(OPEN.spec, NOTHING))
+    assert_legal_distributions(probabilities, legal)
+    _, kind = np.unique(legal, axis=0, return_inverse=True)
+    for each in range(kind.max() + 1):
+        np.testing.assert_array_equal(np.ptp(probabilities[kind == each], axis=0), 0.0)
+
+
 def hunter_by_hand(spec):
     """Goal 0 wants the stag, goal 1 the nearest hare: each unit of the cells' layer reads one plane."""
     params = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), shapes(CONFIG, OPEN))

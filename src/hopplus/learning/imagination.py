@@ -116,8 +116,7 @@ class Imagined(eqx.Module):
         goal = jnp.where(company.told, company.goals, impression.goals)
         predicted = jnp.where(legal[1:], self._others(observations, impression, goal), 0.0)
         if isinstance(impression.kept, Filter):
-            as_told = single_minded(self.game.spec, legal[1:], predicted, company.goals)
-            predicted = jnp.where(company.told, as_told, predicted)
+            predicted = jnp.where(company.told, single_minded(self.game.spec, predicted, company.goals), predicted)
         probabilities = jnp.concatenate([jnp.exp(log_probabilities)[None], predicted])
         return probabilities, (_thought(impression, value), company)
 
@@ -131,21 +130,17 @@ class Imagined(eqx.Module):
 
 
 def single_minded(
-    spec: GameSpec,
-    legal: Bool[Array, "others actions"],
-    predicted: Float32[Array, "others actions"],
-    goals: Float32[Array, "others goals"],
+    spec: GameSpec, predicted: Float32[Array, "others actions"], goals: Float32[Array, "others goals"]
 ) -> Float32[Array, "others actions"]:
     """Who is said to want hares hunts no stag on the way, though many did who got a hare in the end.
 
-    A goal is the next deed. Who wants no deed (`other`, the last goal) is somebody of whom nothing is known: any legal
-    action is as likely as another.
+    A goal is the next deed; `other` forbids nothing.
     """
-    deeds, nothing = goals[:, :-1], goals[:, -1:]
+    num_deeds = goals.shape[-1] - 1
     is_deed = np.asarray(spec.deed_actions)[:, None] == np.arange(spec.num_actions)
-    unwanted = jnp.minimum((1 - deeds) @ is_deed.astype(np.float32), 1.0)
-    likely = (1 - nothing) * predicted * (1 - unwanted) + nothing * legal
-    return likely / jnp.maximum(jnp.sum(likely, axis=-1, keepdims=True), LEAST)
+    unwanted = (1 - goals[:, :num_deeds]) * jnp.sum(goals[:, :num_deeds], axis=-1, keepdims=True)
+    left = predicted * (1 - jnp.minimum(unwanted @ is_deed.astype(np.float32), 1.0))
+    return left / jnp.maximum(jnp.sum(left, axis=-1, keepdims=True), LEAST)
 
 
 def _thought(impression: Impression, value: Float32[Array, ""] | None = None) -> Thought:

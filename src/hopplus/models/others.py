@@ -36,6 +36,8 @@ class OthersConfig:
 
     models: Literal["none", "each", "shared"] = "none"
     """Whether a seat predicts its co-players: not at all, each with parameters of its own, or all with one set."""
+    marginal: bool = False
+    """Whether it only learns how often each action is taken, whatever is seen and wanted: to see what more is worth."""
     destinations: bool = True
     """Whether it asks where a co-player is going; otherwise it is a plain network over the view."""
     hidden: int = 64
@@ -62,10 +64,10 @@ class Look(eqx.Module):
 class Others(eqx.Module):
     """The parameters of one model."""
 
-    view: Dense
-    mixed: Dense
+    view: Dense | None
+    mixed: Dense | None
     heads: Heads
-    """Action logits, the logits of what is done on the spot, the gate."""
+    """Action logits, the logits of what is done on the spot, the gate; without a view, only their biases count."""
     cell: Dense | None
     key: Heads | None
     query: Heads | None
@@ -76,10 +78,10 @@ def init(config: OthersConfig, spec: GameSpec, goal_size: int, *, key: Key[Array
     """A model that begins almost uniform."""
     view_key, mixed_key, heads_key, cell_key, key_key, query_key = jax.random.split(key, 6)
     gains = [0.01] * (2 * spec.num_actions + 1)
-    walking = config.destinations and walks(spec)
+    looking, walking = not config.marginal, not config.marginal and config.destinations and walks(spec)
     return Others(
-        view=init_dense(num_features(spec), config.hidden, 2**0.5, key=view_key),
-        mixed=init_dense(config.hidden + goal_size, config.hidden, 2**0.5, key=mixed_key),
+        view=init_dense(num_features(spec), config.hidden, 2**0.5, key=view_key) if looking else None,
+        mixed=init_dense(config.hidden + goal_size, config.hidden, 2**0.5, key=mixed_key) if looking else None,
         heads=init_heads(config.hidden, gains, key=heads_key),
         cell=init_dense(len(spec.planes) + 2, 2 * config.keys, 2**0.5, key=cell_key) if walking else None,
         key=init_heads(2 * config.keys, [1.0] * config.keys, key=key_key) if walking else None,
@@ -109,9 +111,10 @@ def walks(spec: GameSpec) -> bool:
 def apply(params: Others, seen: Look, goal: Float32[Array, " goal"]) -> Float32[Array, " actions"]:
     """The log-probability of each action of the co-player."""
     num_actions = seen.legal.shape[0]
-    from_view = jax.nn.relu(params.view(features(seen.observation, num_actions)))
-    mixed = jax.nn.relu(params.mixed(jnp.concatenate([from_view, goal])))
-    outputs = params.heads(mixed)
+    outputs = params.heads.bias
+    if params.view is not None and params.mixed is not None:
+        from_view = jax.nn.relu(params.view(features(seen.observation, num_actions)))
+        outputs = params.heads(jax.nn.relu(params.mixed(jnp.concatenate([from_view, goal]))))
     plain = jax.nn.softmax(jnp.where(seen.legal, outputs[:num_actions], NEVER))
     if params.cell is None:
         return jnp.log(plain + LEAST)
