@@ -13,6 +13,7 @@ A cell reads what lies on it and around it and how many players do what there: c
 one. A seat reads its own cell, what it does, and a sum over all cells.
 """
 
+import math
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -21,8 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
-from hopplus.games.board import COLUMN_STEPS, ROW_STEPS
+from hopplus.games.board import COLUMN_STEPS, ROW_STEPS, random_words
 from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, as_played, ego_views
+from hopplus.games.rollout import levels_from_words, sample_actions
 from hopplus.models.networks import Dense, Heads, check_least, init_dense, init_heads
 
 NEVER = -1e9
@@ -169,11 +171,8 @@ def apply(params: World, spec: GameSpec, now: Situation) -> Prediction:
 
 def draw(spec: GameSpec, now: Situation, predicted: Prediction, *, key: Key[Array, ""] | None) -> Outcome:
     """One outcome: drawn, or the likeliest without a key. Nothing impossible can come out."""
-    keys = [None] * 4 if key is None else list(jax.random.split(key, 4))
-    walkers = _choose(predicted.walkers, keys[0])
-    cells = predicted.sets > (0.0 if keys[1] is None else jax.random.logistic(keys[1], predicted.sets.shape))
-    rewards = jnp.asarray(spec.reward_support, jnp.float32)[_choose(predicted.rewards, keys[2])]
-    ends = predicted.ended > (0.0 if keys[3] is None else jax.random.logistic(keys[3], predicted.ended.shape))
+    walkers, paid, ends, cells = _likeliest(predicted) if key is None else _drawn(predicted, key=key)
+    rewards = jnp.asarray(spec.reward_support, jnp.float32)[paid]
     moved = move_walkers(now.board[..., : spec.num_walkers], walkers)
     board = jnp.concatenate([moved, now.board[..., spec.num_walkers :]], axis=-1)
     board = board.at[..., np.array(set_planes(spec), int)].set(cells.astype(jnp.uint8))
@@ -181,6 +180,30 @@ def draw(spec: GameSpec, now: Situation, predicted: Prediction, *, key: Key[Arra
         board=board,
         rewards=jnp.where(now.ended, 0.0, rewards),
         ended=now.ended | ends | ~_on_board(moved),
+    )
+
+
+Draws = tuple[
+    Int32[Array, " agents"], Int32[Array, " agents"], Bool[Array, " agents"], Bool[Array, "height width sets"]
+]
+"""Options of the walkers, places in the reward support, who has ended, which cells are on."""
+
+
+def _likeliest(predicted: Prediction) -> Draws:
+    best = lambda logits: jnp.argmax(logits, axis=-1).astype(jnp.int32)  # noqa: E731
+    return best(predicted.walkers), best(predicted.rewards), predicted.ended > 0, predicted.sets > 0
+
+
+def _drawn(predicted: Prediction, *, key: Key[Array, ""]) -> Draws:
+    """One random number for each of them: imagined play draws more than it does anything else."""
+    num_agents, shape = len(predicted.ended), predicted.sets.shape
+    levels = levels_from_words(random_words(3 * num_agents + math.prod(shape), key=key))
+    for_walkers, for_rewards, for_ends, for_cells = jnp.split(levels, np.arange(1, 4) * num_agents)
+    return (
+        sample_actions(jax.nn.softmax(predicted.walkers), levels=for_walkers),
+        sample_actions(jax.nn.softmax(predicted.rewards), levels=for_rewards),
+        jax.nn.sigmoid(predicted.ended) > for_ends,
+        jax.nn.sigmoid(predicted.sets) > for_cells.reshape(shape),
     )
 
 
@@ -233,11 +256,6 @@ def loss(params: World, spec: GameSpec, happened: Transition) -> tuple[Float32[A
         "ended": jnp.sum((jax.nn.softplus(predicted.ended) - ended * predicted.ended) * playing),
     }
     return sum(parts.values(), jnp.float32(0)), parts
-
-
-def _choose(logits: Float32[Array, "agents options"], key: Key[Array, ""] | None) -> Int32[Array, " agents"]:
-    noise = 0.0 if key is None else jax.random.gumbel(key, logits.shape)
-    return jnp.argmax(logits + noise, axis=-1).astype(jnp.int32)
 
 
 def _surprise(logits: Float32[Array, "agents options"], chosen: Int32[Array, " agents"]) -> Float32[Array, " agents"]:
