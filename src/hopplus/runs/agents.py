@@ -32,5 +32,5 @@ def learner_of(agent: str, learner: LearnerConfig | None = None) -> LearnerConfi
         learner,
         envs=16,
         world=WorldConfig(members=2),
-        imagination=ImaginationConfig(real_ratio=0.15, counterfactual=0.5),
+        imagination=ImaginationConfig(real_ratio=0.08, counterfactual=0.5),
     )
