@@ -52,19 +52,32 @@ def sample_efficiency(language: str) -> str:
         "zh": "需要多少真实步数？4x4 自我对弈达到平均回报 {goal}，{seeds} 个种子。`hop_plus` 所需步数是最好的 `ppo` 的 1/{times:.1f}（中位数之比的 95% 自助区间：{low:.1f} 到 {high:.1f} 倍）。",
     }[language]
     heads = {
-        "en": ("agent", "median steps", "range over seeds", "seeds that never did"),
-        "zh": ("智能体", "步数中位数", "种子间范围", "从未达到的种子"),
+        "en": ("agent", "median steps", "range over seeds", "seeds that never did", "final return"),
+        "zh": ("智能体", "步数中位数", "种子间范围", "从未达到的种子", "最终回报"),
     }[language]
     rows = []
     for name, steps in result["steps"].items():
         reached = sorted(step for step in steps if step is not None)
         middle = median(float("inf") if step is None else step for step in steps)
         spread = f"{reached[0]:,.0f} to {reached[-1]:,.0f}" if reached else "-"
-        rows.append((name, f"{middle:,.0f}", spread, str(len(steps) - len(reached))))
+        never = str(len(steps) - len(reached))
+        rows.append((name, f"{middle:,.0f}", spread, never, f"{result['final_return'][name]:.3f}"))
     low, high = result["interval"]
     seeds = len(next(iter(result["steps"].values())))
     title = title.format(goal=result["goal"], seeds=seeds, times=result["times_fewer"], low=low, high=high)
-    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of('sample_efficiency')}"
+    by_return = result["unexplained"]
+    ratios = [by_return["hop_plus"][each] / by_return[result["base"]][each] for each in by_return["hop_plus"]]
+    words = {
+        "en": "The critic is not poisoned: the variance of real returns that it leaves unexplained is {least:.2f} to {most:.2f} times that of `{base}`, at matched mean returns from {first} to {last}.",
+        "zh": "评论家没有被毒害：在平均回报相同时（从 {first} 到 {last}），它对真实回报未解释的方差是 `{base}` 的 {least:.2f} 到 {most:.2f} 倍。",
+    }[language].format(
+        least=min(ratios),
+        most=max(ratios),
+        base=result["base"],
+        first=next(iter(by_return["hop_plus"])).split()[0],
+        last=list(by_return["hop_plus"])[-1].split()[-1],
+    )
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{words}\n\n{commands_of('sample_efficiency')}"
 
 
 def world(language: str) -> str:

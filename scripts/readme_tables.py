@@ -251,7 +251,14 @@ def goal_losses(language: str) -> str:
     return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of('goal_losses')}"
 
 
-OMG_RUNS = {"omg_4x4": "16 dimensions", "omg_4x4_z8": "8 dimensions", "omg_4x4_symbols": "4 symbols"}
+OMG_RUNS = {
+    "omg_4x4_short": "16 dimensions",
+    "omg_4x4_short_z8": "8 dimensions",
+    "omg_4x4_short_symbols": "4 symbols",
+    "omg_4x4": "16 dimensions",
+    "omg_4x4_z8": "8 dimensions",
+    "omg_4x4_symbols": "4 symbols",
+}
 """By result file: the goals, as `benchmarks/agents.py` names them."""
 
 
