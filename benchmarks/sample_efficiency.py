@@ -45,7 +45,7 @@ class Variant:
 
 
 VARIANTS = {
-    "hop_plus": Variant("hop_plus", 16, 40_000),
+    "hop_plus": Variant("hop_plus", 16, 60_000),
     "ppo, 32 tables": Variant("ppo", 32, 200_000),
     "ppo, 16 tables": Variant("ppo", 16, 200_000),
     "ppo, 16 tables, shorter run": Variant("ppo", 16, 100_000),
