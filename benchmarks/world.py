@@ -5,6 +5,7 @@ python benchmarks/world.py --quick    4x4, 20,000 transitions without self-play,
 """
 
 import argparse
+import math
 import tempfile
 import time
 from functools import partial
@@ -97,7 +98,7 @@ def one_game(name: str, transitions: int, epochs: int, with_self_play: bool, sam
         model: judge_line_ups(spec, partial(sums_of, spec, foretell), held_out) for model, foretell in models.items()
     }
     rows = transitions_of(joined(held_out.values()))
-    draws = max(sampled // len(rows.now.time), 1)
+    draws = math.ceil(sampled / len(rows.now.time))
     found = count_impossible(spec, planes, rows, draws, key=key)
     return {
         "scores": scores,

@@ -169,7 +169,7 @@ def fit(
     state = transform.init(params)
     for epoch in range(epochs):
         order = jax.random.permutation(jax.random.fold_in(key, epoch), len(data.now.time))[:count]
-        params, state = one_epoch(params, state, data, order.reshape(-1, minibatch_size))
+        params, state = jax.block_until_ready(one_epoch(params, state, data, order.reshape(-1, minibatch_size)))
         if on_epoch:
             on_epoch(epoch)
     return params
