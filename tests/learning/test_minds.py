@@ -172,6 +172,17 @@ def test_the_next_episode_begins_with_what_was_revealed_or_last_believed():
     np.testing.assert_array_equal(after.kept.revealed, 0.0)
 
 
+def test_after_an_update_only_the_running_episode_counts():
+    """Two seats, each with three co-players."""
+    fresh = minds.start(HOP, GAME.spec)
+    two = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), fresh)
+    known = replace(two, goals=two.goals + 0.1, kept=replace(two.kept, counts=two.kept.counts + 7.0))
+    anew = minds.met_anew(known)
+    assert isinstance(anew.kept, Filter)
+    np.testing.assert_array_equal(anew.kept.counts, 1.0)
+    np.testing.assert_array_equal(anew.goals, known.goals)
+
+
 def test_latent_evidence_begins_anew():
     config = MINDS["omg"]
     kept = drawn_like(Evidence(jnp.zeros((3, SMALL["evidence"])), jnp.zeros((3, SMALL["hidden"]))))

@@ -4,7 +4,7 @@ All seats learn at once, or some against fixed co-players. `train_step` is for o
 seeds and runs many steps in one compiled program.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Literal
 
@@ -191,6 +191,9 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
         num_devices=config.devices,
         with_transitions=config.world.is_used,
     )
+    thought, remembered = tables.memory
+    thought = replace(thought, impression=minds.met_anew(thought.impression))
+    tables = replace(tables, memory=(thought, remembered))
     running, ended, num_ended = episodes.follow(state.running, steps)
     batch = look_back(config.ppo, steps, last_values)
     seen = study(config.modelling, task.game, seats.minds, state.tables, steps) if seats.minds.others else None

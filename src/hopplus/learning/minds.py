@@ -4,7 +4,7 @@ Everything is told from the seat's own view, turned to the co-player's, so that 
 action is seen one step later; what is needed to learn from it then is remembered. All for one seat; mapped over seats.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import equinox as eqx
 import jax
@@ -120,6 +120,18 @@ def again(config: MindConfig, spec: GameSpec, impression: Impression) -> Impress
     counts = jax.vmap(beliefs.count)(kept.counts, jnp.where(seen, kept.revealed, kept.belief))
     belief = jax.vmap(beliefs.starting_belief)(counts)
     return Impression(belief, Filter(belief, counts, fresh.kept.revealed, fresh.kept.predicted, fresh.kept.legal))
+
+
+def met_anew(impression: Impression) -> Impression:
+    """After an update the co-players are not who they were: only this episode still tells what they are after.
+
+    Counts of what they used to want would also hold a company where it is: who is known to hunt hares is left alone.
+    """
+    kept = impression.kept
+    if not isinstance(kept, Filter):
+        return impression
+    counts = jnp.broadcast_to(beliefs.first_counts(kept.counts.shape[-1]), kept.counts.shape)
+    return replace(impression, kept=replace(kept, counts=counts))
 
 
 def perceive(
