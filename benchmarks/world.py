@@ -139,7 +139,7 @@ def main() -> None:
     given = parser.parse_args()
     use_cores(num_cores())
     if given.quick:
-        games = {"stag-hunt-4x4": one_game("stag-hunt-4x4", 20_000, 12, with_self_play=False, sampled=SAMPLED // 10)}
+        games = {"stag-hunt-4x4": one_game("stag-hunt-4x4", 20_000, 8, with_self_play=False, sampled=SAMPLED // 10)}
     else:
         games = {name: one_game(name, **GAMES[name], with_self_play=True, sampled=SAMPLED) for name in given.games}
     for name, found in games.items():
