@@ -18,7 +18,7 @@ import numpy as np
 
 from hopplus.learning.devices import num_cores, use_cores
 from hopplus.learning.learner import LearnerConfig
-from hopplus.report import read_run
+from hopplus.report import Run, read_run
 from hopplus.runs.agents import learner_of
 from hopplus.runs.config import RunConfig
 from hopplus.runs.progress import ProgressDisplay
@@ -26,6 +26,7 @@ from hopplus.runs.training import train
 from measure import print_json, print_table
 
 GAME, GOAL = "stag-hunt-4x4", 2.8
+RETURN = "charts/episodic_return/mean"
 WINDOW = 4608
 """Steps whose returns are averaged before they are held against the goal: one update has few episodes."""
 RETURNS = (1.0, 1.5, 2.0, 2.5, 2.8, 3.1)
@@ -63,10 +64,9 @@ def config_of(variant: Variant, seeds: int) -> RunConfig:
     return RunConfig(agent=variant.agent, game=GAME, seeds=seeds, steps=variant.steps, learner=learner)
 
 
-def steps_to_goal(folder: Path) -> np.ndarray:
+def steps_to_goal(run: Run) -> np.ndarray:
     """Real environment steps of each seed until the mean of some updates reaches the goal; infinite if never."""
-    run = read_run(folder)
-    returns = run.metrics["charts/episodic_return/mean"]
+    returns = run.metrics[RETURN]
     window = max(round(WINDOW / int(run.env_steps[0])), 1)
     smooth = np.stack([returns[max(0, i + 1 - window) : i + 1].mean(axis=0) for i in range(len(returns))])
     smooth[: window - 1] = -np.inf
@@ -75,19 +75,16 @@ def steps_to_goal(folder: Path) -> np.ndarray:
     return np.where(first >= 0, run.env_steps[first], np.inf)
 
 
-def critics(folder: Path) -> dict[str, float]:
+def critics(run: Run) -> dict[str, float]:
     """1 - explained variance on real play, in the mean over updates and seeds whose returns are in a range."""
-    metrics = read_run(folder).metrics
-    returns, unexplained = metrics["charts/episodic_return/mean"], 1 - metrics["policy/explained_variance"]
-    ranges = pairwise(RETURNS)
-    return {
-        f"{low} to {high}": float(np.nanmean(unexplained[(returns >= low) & (returns < high)])) for low, high in ranges
-    }
+    returns, unexplained = run.metrics[RETURN], 1 - run.metrics["policy/explained_variance"]
+    within = lambda low, high: unexplained[(returns >= low) & (returns < high)]  # noqa: E731
+    return {f"{low} to {high}": float(np.nanmean(within(low, high))) for low, high in pairwise(RETURNS)}
 
 
-def final_return(folder: Path) -> float:
+def final_return(run: Run) -> float:
     """Of all seeds, over the last tenth of the updates."""
-    returns = read_run(folder).metrics["charts/episodic_return/mean"]
+    returns = run.metrics[RETURN]
     return float(returns[-max(len(returns) // 10, 1) :].mean())
 
 
@@ -113,7 +110,8 @@ def main() -> None:
         folder = given.runs / f"{name.replace(',', '').replace(' ', '-')}-{seeds}"
         with ProgressDisplay() as display:
             train(config_of(VARIANTS[name], seeds), folder, watcher=display)
-        found[name], left[name], final[name] = steps_to_goal(folder), critics(folder), final_return(folder)
+        run = read_run(folder)
+        found[name], left[name], final[name] = steps_to_goal(run), critics(run), final_return(run)
     best = min((name for name in found if name != "hop_plus"), key=lambda name: np.median(found[name]))
     ratio = ratio_interval(found[best], found["hop_plus"])
     rows = [
