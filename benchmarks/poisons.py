@@ -20,7 +20,6 @@ import numpy as np
 
 from hopplus.evaluation.statistics import seed_interval
 from hopplus.learning import minds, replay
-from hopplus.learning.devices import num_cores, use_cores
 from hopplus.learning.learner import LearnerConfig
 from hopplus.models import world
 from hopplus.report import read_run
@@ -30,8 +29,8 @@ from hopplus.runs.progress import ProgressDisplay
 from hopplus.runs.training import train
 from measure import print_json, print_table
 
-GAME, TABLES, REAL_RATIO = "stag-hunt-4x4", 32, 0.5
-"""As much imagined as real play: enough for a poison to show, and quick."""
+GAME, TABLES, REAL_RATIO = "stag-hunt-4x4", 16, 0.5
+"""As much imagined as real play: enough for a poison to show, and quick; so are parameters that all seats share."""
 LAST = 10
 """Updates at the end of a run whose returns are averaged."""
 
@@ -122,7 +121,7 @@ TRUSTED = ("board", "reward", "end", "others")
 
 
 def run(agent: Any, folder: Path, seeds: int, steps: int, trust: bool, poison: Callable[[], Any] | None) -> np.ndarray:
-    learner = learner_of(agent, LearnerConfig(devices=num_cores()))
+    learner = learner_of(agent, LearnerConfig(sharing="shared"))
     if agent == "hop_plus":
         learner = replace(learner, imagination=replace(learner.imagination, real_ratio=REAL_RATIO, trust=trust))
     learner = replace(learner, envs=TABLES)
@@ -141,8 +140,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one seed, two poisons, short")
     parser.add_argument("--runs", type=Path, default=Path("runs/poisons"), help="where the runs are kept")
     given = parser.parse_args()
-    use_cores(num_cores())
-    seeds, steps = (1, 30_000) if given.quick else (3, 200_000)
+    seeds, steps = (1, 30_000) if given.quick else (3, 100_000)
     poisons: dict[str, Any] = {"none": None} | dict(list(POISONS.items())[: 2 if given.quick else None])
     base = run("ppo", given.runs / "ppo", seeds, steps, True, None)
     found: dict[str, Any] = {}

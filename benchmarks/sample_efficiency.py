@@ -1,11 +1,12 @@
 """How many real steps does it take to a mean return of 2.8 on 4x4? And is the critic any worse for imagined data?
 
 hop_plus against ppo at its own best setting (the best of several sizes of a rollout) and against ppo with as many
-gradient steps. The critics are compared on real play at matched returns, by the variance that they leave. Every run is
-an ordinary run folder in --runs, so that it can be looked at and goes on after a kill.
+gradient steps, among agents whose seats learn each for itself, and among agents whose seats share parameters. The
+critics are compared on real play at matched returns, by the variance that they leave. Every run is an ordinary run
+folder in --runs, so that it can be looked at and goes on after a kill.
 
     python benchmarks/sample_efficiency.py            10 seeds each
-    python benchmarks/sample_efficiency.py --quick    2 seeds of hop_plus and one setting of ppo
+    python benchmarks/sample_efficiency.py --quick    2 seeds, one setting of each agent, seats that share parameters
 """
 
 import argparse
@@ -43,9 +44,10 @@ class Variant:
     steps: int
     epochs: int = 4
     minibatch_size: int = 512
+    sharing: Any = "independent"
 
 
-VARIANTS = {
+INDEPENDENT = {
     "hop_plus": Variant("hop_plus", 16, 60_000),
     "ppo, 32 tables": Variant("ppo", 32, 200_000),
     "ppo, 16 tables": Variant("ppo", 16, 200_000),
@@ -54,11 +56,19 @@ VARIANTS = {
     "ppo, 16 tables, as many gradient steps": Variant("ppo", 16, 200_000, epochs=16, minibatch_size=128),
 }
 """Fewer tables are more updates for as many steps, a shorter run is one whose entropy bonus ends sooner."""
-QUICK = ("hop_plus", "ppo, 16 tables")
+SHARED = {
+    "hop_plus, shared": Variant("hop_plus", 16, 40_000, minibatch_size=128, sharing="shared"),
+    "ppo, 16 tables, shared": Variant("ppo", 16, 100_000, sharing="shared"),
+    "ppo, 8 tables, shared": Variant("ppo", 8, 100_000, sharing="shared"),
+    "ppo, 16 tables, shared, as many gradient steps": Variant(
+        "ppo", 16, 100_000, epochs=16, minibatch_size=32, sharing="shared"
+    ),
+}
 
 
 def config_of(variant: Variant, seeds: int) -> RunConfig:
-    learner = learner_of(variant.agent, LearnerConfig(devices=num_cores()))
+    devices = num_cores() if variant.sharing == "independent" else 1  # learners are shared out, and here is only one
+    learner = learner_of(variant.agent, LearnerConfig(devices=devices, sharing=variant.sharing))
     ppo = replace(learner.ppo, epochs=variant.epochs, minibatch_size=variant.minibatch_size)
     learner = replace(learner, envs=variant.envs, ppo=ppo)
     return RunConfig(agent=variant.agent, game=GAME, seeds=seeds, steps=variant.steps, learner=learner)
@@ -75,11 +85,14 @@ def steps_to_goal(run: Run) -> np.ndarray:
     return np.where(first >= 0, run.env_steps[first], np.inf)
 
 
-def critics(run: Run) -> dict[str, float]:
+def critics(run: Run) -> dict[str, float | None]:
     """1 - explained variance on real play, in the mean over updates and seeds whose returns are in a range."""
     returns, unexplained = run.metrics[RETURN], 1 - run.metrics["policy/explained_variance"]
-    within = lambda low, high: unexplained[(returns >= low) & (returns < high)]  # noqa: E731
-    return {f"{low} to {high}": float(np.nanmean(within(low, high))) for low, high in pairwise(RETURNS)}
+    found = {}
+    for low, high in pairwise(RETURNS):
+        within = unexplained[(returns >= low) & (returns < high)]
+        found[f"{low} to {high}"] = float(within.mean()) if within.size else None
+    return found
 
 
 def final_return(run: Run) -> float:
@@ -88,56 +101,92 @@ def final_return(run: Run) -> float:
     return float(returns[-max(len(returns) // 10, 1) :].mean())
 
 
-def ratio_interval(base: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
-    """How many times fewer steps `other` needs: of medians, and a 95% bootstrap interval."""
+def times_fewer(base: np.ndarray, other: np.ndarray) -> dict[str, float | None]:
+    """How many times fewer steps `other` needs: of medians, and a 95% bootstrap interval. None: nobody can tell."""
     rng = np.random.default_rng(0)
     draw = lambda values: np.median(rng.choice(values, (RESAMPLES, len(values))), axis=1)  # noqa: E731
-    low, high = np.quantile(draw(base) / draw(other), [0.025, 0.975])
-    return float(np.median(base) / np.median(other)), float(low), float(high)
+    with np.errstate(invalid="ignore"):  # neither ever did
+        low, high = np.quantile(draw(base) / draw(other), [0.025, 0.975], method="nearest")
+        estimate = np.median(base) / np.median(other)
+    known = lambda number: float(number) if np.isfinite(number) else None  # noqa: E731
+    return {"estimate": known(estimate), "low": known(low), "high": known(high)}
+
+
+@dataclass(frozen=True)
+class Family:
+    """What came out of agents that may be compared: hop_plus is the first of them."""
+
+    steps: dict[str, np.ndarray]
+    unexplained: dict[str, dict[str, float | None]]
+    final: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        agent, *others = self.steps
+        best = min(others, key=lambda name: np.median(self.steps[name]))
+        steps = {name: [step if step < np.inf else None for step in of.tolist()] for name, of in self.steps.items()}
+        return {
+            "times_fewer": times_fewer(self.steps[best], self.steps[agent]),
+            "agent": agent,
+            "base": best,
+            "unexplained": self.unexplained,
+            "final_return": self.final,
+            "steps": steps,
+        }
+
+
+def measure_family(variants: dict[str, Variant], seeds: int, runs: Path) -> Family:
+    """Train them all; those that are trained already are read."""
+    family = Family({}, {}, {})
+    for name, variant in variants.items():
+        folder = runs / f"{name.replace(',', '').replace(' ', '-')}-{seeds}"
+        with ProgressDisplay() as display:
+            train(config_of(variant, seeds), folder, watcher=display)
+        run = read_run(folder)
+        family.steps[name], family.unexplained[name] = steps_to_goal(run), critics(run)
+        family.final[name] = final_return(run)
+    return family
+
+
+def print_family(title: str, family: Family, found: dict[str, Any]) -> None:
+    rows = [
+        (
+            name,
+            f"{np.median(steps):,.0f}",
+            f"{np.min(steps):,.0f} to {np.max(steps):,.0f}",
+            f"{np.isinf(steps).sum()}",
+            f"{family.final[name]:.3f}",
+        )
+        for name, steps in family.steps.items()
+    ]
+    heads = ("agent", "median steps", "range over seeds", "seeds that never did", "final return")
+    print_table(f"{title}: real steps to a mean return of {GOAL} on 4x4", heads, rows)
+    ranges = [f"{low} to {high}" for low, high in pairwise(RETURNS)]
+    rows = [
+        (name, *("-" if (value := of[each]) is None else f"{value:.3f}" for each in ranges))
+        for name, of in family.unexplained.items()
+    ]
+    print_table(f"{title}: 1 - explained variance on real play, by mean return", ("agent", *ranges), rows)
+    ratio = {name: "?" if value is None else f"{value:.2f}" for name, value in found["times_fewer"].items()}
+    interval = f"{ratio['low']} to {ratio['high']}"
+    print(f"{found['agent']} needs {ratio['estimate']} times fewer than {found['base']} ({interval})")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="2 seeds of hop_plus and one setting of ppo")
+    parser.add_argument("--quick", action="store_true", help="2 seeds, one setting of each, shared parameters")
     parser.add_argument("--runs", type=Path, default=Path("runs/sample-efficiency"), help="where the runs are kept")
     given = parser.parse_args()
     use_cores(num_cores())
     seeds = 2 if given.quick else 10
-    found: dict[str, np.ndarray] = {}
-    left: dict[str, dict[str, float]] = {}
-    final: dict[str, float] = {}
-    for name in QUICK if given.quick else VARIANTS:
-        folder = given.runs / f"{name.replace(',', '').replace(' ', '-')}-{seeds}"
-        with ProgressDisplay() as display:
-            train(config_of(VARIANTS[name], seeds), folder, watcher=display)
-        run = read_run(folder)
-        found[name], left[name], final[name] = steps_to_goal(run), critics(run), final_return(run)
-    best = min((name for name in found if name != "hop_plus"), key=lambda name: np.median(found[name]))
-    ratio = ratio_interval(found[best], found["hop_plus"])
-    rows = [
-        (name, f"{np.median(steps):,.0f}", f"{np.min(steps):,.0f} to {np.max(steps):,.0f}", f"{np.isinf(steps).sum()}")
-        for name, steps in found.items()
-    ]
-    heads = ("agent", "median steps", "range over seeds", "seeds that never did")
-    print_table(f"real steps to a mean return of {GOAL} on 4x4, {seeds} seeds", heads, rows)
-    rows = [(name, *(f"{each:.3f}" for each in unexplained.values())) for name, unexplained in left.items()]
-    print_table("1 - explained variance on real play, by mean return", ("agent", *left["hop_plus"]), rows)
-    print(", ".join(f"{name}: final return {each:.3f}" for name, each in final.items()))
-    print(f"hop_plus needs {ratio[0]:.2f} times fewer than {best} ({ratio[1]:.2f} to {ratio[2]:.2f})")
-    print_json(
-        {
-            "goal": GOAL,
-            "times_fewer": ratio[0],
-            "interval": ratio[1:],
-            "base": best,
-            "unexplained": left,
-            "final_return": final,
-            "steps": {
-                name: [step if step < np.inf else None for step in steps.tolist()] for name, steps in found.items()
-            },
-        },
-        ["jax"],
-    )
+    families = {"shared parameters": dict(list(SHARED.items())[: 2 if given.quick else None])}
+    if not given.quick:
+        families["seats apart"] = INDEPENDENT
+    found: dict[str, Any] = {}
+    for title, variants in families.items():
+        family = measure_family(variants, seeds, given.runs)
+        found[title] = family.as_json()
+        print_family(title, family, found[title])
+    print_json({"goal": GOAL, "seeds": seeds, "families": found}, ["jax"])
 
 
 if __name__ == "__main__":
