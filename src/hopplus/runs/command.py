@@ -17,16 +17,23 @@ def train_command(config: RunConfig, folder: Path) -> str:
     shown = [
         name for name in given if name in ALWAYS or (given[name] != usual[name] and name not in ("agent", "devices"))
     ]
-    flags = [f"--{name.replace('_', '-')} {given[name]}" for name in shown]
-    return " ".join(["hopplus train", config.agent, *flags, f"--out {folder}"])
+    return " ".join(["hopplus train", config.agent, *(_typed(name, given[name]) for name in shown), f"--out {folder}"])
 
 
-def _flags(settings: dict[str, Any], prefix: str = "") -> dict[str, str]:
-    """By flag, as it is typed; the learner's own fields stand without a prefix, as on the command line."""
-    flags: dict[str, str] = {}
+def _flags(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """By flag; the learner's own fields stand without a prefix, as on the command line."""
+    flags: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict):
             flags |= _flags(value, "" if name in ("learner", "mind") else f"{name}.")
         else:
-            flags[prefix + name] = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            flags[prefix + name] = value
     return flags
+
+
+def _typed(name: str, value: Any) -> str:
+    name = name.replace("_", "-")
+    if isinstance(value, bool):  # a switch: its name says which way
+        group, dot, last = name.rpartition(".")
+        return f"--{name}" if value else f"--{group}{dot}no-{last}"
+    return f"--{name} {' '.join(map(str, value)) if isinstance(value, list | tuple) else value}"

@@ -1,0 +1,41 @@
+"""The command that a result says it came from is one that can be typed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tyro
+
+from hopplus.cli.train import Choice
+from hopplus.learning.imagination import ImaginationConfig
+from hopplus.learning.learner import LearnerConfig
+from hopplus.runs.agents import learner_of
+from hopplus.runs.command import train_command
+from hopplus.runs.config import RunConfig
+
+
+def changed(learner: LearnerConfig) -> LearnerConfig:
+    """Numbers, words, lists, and switches both ways."""
+    others = replace(learner.mind.others, marginal=True)
+    return replace(
+        learner,
+        sharing="shared",
+        network=replace(learner.network, hidden=(32, 16)),
+        mind=replace(learner.mind, others=others),
+        world_training=replace(learner.world_training, minibatches=3),
+        imagination=ImaginationConfig(real_ratio=0.25, trust=False),
+    )
+
+
+@pytest.mark.parametrize("agent", ["ppo", "hop_plus"])
+def test_the_command_gives_the_same_run(agent):
+    learner = learner_of(agent)
+    config = RunConfig(agent=agent, seeds=2, learner=changed(learner) if agent == "hop_plus" else learner)
+    command = train_command(config, Path("somewhere"))
+    program, verb, *arguments = command.split()
+    typed = tyro.cli(Choice, args=arguments)
+    found = replace(typed.config, learner=replace(typed.config.learner, devices=config.learner.devices))
+    assert (program, verb, typed.out) == ("hopplus", "train", Path("somewhere"))
+    assert found == config
+    if agent == "hop_plus":
+        assert "--others.marginal --" in command and "--imagination.no-trust" in command
