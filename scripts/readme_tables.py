@@ -339,6 +339,8 @@ ADAPTATION = {
         "ppo": "adaptation_4x4_ppo",
         "omg": "adaptation_4x4_omg",
         "omg, pretrained": "adaptation_4x4_omg_pretrained",
+        "hop_plus": "adaptation_4x4_hop_plus",
+        "hop_plus, marginals": "adaptation_4x4_hop_plus_marginals",
     },
     "8x8": {"ppo": "adaptation_8x8_ppo", "omg": "adaptation_8x8_omg"},
 }
