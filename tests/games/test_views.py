@@ -7,7 +7,7 @@ import pytest
 
 from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup, Random
-from hopplus.games.game import views_of_others
+from hopplus.games.game import ego_order, views_of_others
 from hopplus.games.presets import make
 from hopplus.games.rollout import open_table, rollout
 from hopplus.games.snowdrift import Snowdrift
@@ -48,3 +48,40 @@ def test_a_seat_can_tell_what_another_sees_and_may_do(name):
             )
             assert both.any()
     assert jnp.any(steps.reset_before)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_view_tells_the_whole_state(name):
+    game = GAMES[name]
+    agents = game.spec.num_agents
+    players = Lineup((Random(),) * agents)
+    orders = jnp.asarray(ego_order(agents), jnp.int32)
+
+    def as_told(state, actions, key):
+        """What is seen, allowed and paid now and a step later, of the state and of what a view tells of it."""
+        after, rewards = game.step(state, actions, key=key)
+        return game.observe(state), game.legal(state), rewards, game.observe(after), game.terminated(after)
+
+    def one_seat(step, seat):
+        view = jax.tree.map(lambda leaf: leaf[seat], step.observation)
+        actions, key = step.actions[orders[seat]], jax.random.key(0)
+        true = as_told(game.permute(step.state, orders[seat]), actions, key)
+        told = as_told(game.from_view(view), actions, jax.random.clone(key))
+        same = jax.tree.map(lambda one, other: jnp.all(one == other), true, told)
+        return jnp.all(jnp.stack(jax.tree.leaves(same))), ~game.terminated(step.state)[seat]
+
+    def played(key):
+        table = open_table(game, players, key=key)
+        steps = rollout(game, players, table, 40, key=jax.random.fold_in(key, 1))[1]
+        return jax.vmap(lambda step: jax.vmap(lambda seat: one_seat(step, seat))(jnp.arange(agents)))(steps)
+
+    same, plays = jax.jit(jax.vmap(played))(jax.random.split(jax.random.key(0), 16))
+    assert np.all(np.asarray(same)[np.asarray(plays)])
+    assert np.asarray(plays).sum() > 100
+
+
+def test_a_view_does_not_tell_when_an_early_end_comes():
+    game = StagHunt(grid=Board(4, 4), steps_after_first_catch=3)
+    view = jax.tree.map(lambda leaf: leaf[0], game.observe(game.reset(key=jax.random.key(0))))
+    with pytest.raises(NotImplementedError, match="steps_after_first_catch"):
+        game.from_view(view)

@@ -121,6 +121,15 @@ class Game(eqx.Module, Generic[State]):
         """
         return jnp.ones(self.spec.num_actions, bool)
 
+    def from_view(self, observation: Observation) -> State:
+        """The state as the viewer sees it, with itself in the first seat: where a plan begins.
+
+        For a game that shows everything; what has left and nobody sees may be anywhere.
+        """
+        raise NotImplementedError(
+            f"{self.spec.name} does not say what its state is, seen from a seat; to plan in it, write `from_view`"
+        )
+
     @abstractmethod
     def terminated(self, state: State) -> Bool[Array, " agents"]:
         """Which seats are done for this episode; the episode is over when all are. Never undone."""

@@ -78,6 +78,10 @@ class MatrixGame(Game[MatrixState]):
     def legal(self, state: MatrixState) -> Bool[Array, "agents actions"]:
         return jnp.ones((self.num_players, len(self.payoff)), bool)
 
+    def from_view(self, observation: Observation) -> MatrixState:
+        time = jnp.round(observation.time * self.horizon).astype(jnp.int32)
+        return MatrixState(last_actions=observation.last_actions, time=time)
+
     def terminated(self, state: MatrixState) -> Bool[Array, " agents"]:
         return jnp.broadcast_to(state.time >= self.horizon, (self.num_players,))
 

@@ -7,6 +7,7 @@ leaves, so the episode ends for all at once: when no drift is left, or at the ho
 from dataclasses import replace
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
@@ -116,6 +117,20 @@ class Snowdrift(Game[SnowdriftState]):
         playing = (observation.time < 1) & jnp.any(drifts > 0)
         on_drift = jnp.any((own & drifts) > 0)[None]
         return jnp.concatenate([free & playing, jnp.ones(1, bool), on_drift & playing])
+
+    def from_view(self, observation: Observation) -> SnowdriftState:
+        players = jnp.moveaxis(observation.planes[..., : self.num_players] > 0, -1, 0)
+        walls, drifts = jnp.moveaxis(observation.planes[..., self.num_players :] > 0, -1, 0)
+        position, _ = jax.vmap(lambda plane: self.grid.places(plane, 1))(players)
+        drift_position, drift_remains = self.grid.places(drifts, self.num_drifts)
+        return SnowdriftState(
+            position=position[:, 0],
+            last_actions=observation.last_actions,
+            drift_position=drift_position,
+            drift_remains=drift_remains,
+            walls=walls,
+            time=jnp.round(observation.time * self.horizon).astype(jnp.int32),
+        )
 
     def terminated(self, state: SnowdriftState) -> Bool[Array, " agents"]:
         over = ~jnp.any(state.drift_remains) | (state.time >= self.horizon)

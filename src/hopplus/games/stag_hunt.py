@@ -157,6 +157,27 @@ class StagHunt(Game[StagHuntState]):
         playing = observation.time < 1
         return jnp.concatenate([free & playing, jnp.ones(1, bool), hunts & playing])
 
+    def from_view(self, observation: Observation) -> StagHuntState:
+        if self.steps_after_first_catch is not None:
+            raise NotImplementedError(
+                "a view does not tell when the first catch was; leave out steps_after_first_catch"
+            )
+        players = jnp.moveaxis(observation.planes[..., : self.num_players] > 0, -1, 0)
+        walls, stags, hares = jnp.moveaxis(observation.planes[..., self.num_players :] > 0, -1, 0)
+        position, present = jax.vmap(lambda plane: self.grid.places(plane, 1))(players)
+        stag_position, stag_alive = self.grid.places(stags, self.num_stags)
+        hare_position, hare_alive = self.grid.places(hares, self.num_hares)
+        return StagHuntState(
+            position=position[:, 0],
+            present=present[:, 0],
+            last_actions=observation.last_actions,
+            prey_position=jnp.concatenate([stag_position, hare_position]),
+            prey_alive=jnp.concatenate([stag_alive, hare_alive]),
+            walls=walls,
+            time=jnp.round(observation.time * self.horizon).astype(jnp.int32),
+            ends_at=jnp.int32(self.horizon),
+        )
+
     def terminated(self, state: StagHuntState) -> Bool[Array, " agents"]:
         return ~state.present | (state.time >= state.ends_at)
 

@@ -342,6 +342,9 @@ class LearnedGame(Game[WorldState]):
     def legal_in_view(self, observation: Observation) -> Bool[Array, " actions"]:
         return self.game.legal_in_view(observation)
 
+    def from_view(self, observation: Observation) -> WorldState:
+        return from_view(self.spec, observation)
+
     def terminated(self, state: WorldState) -> Bool[Array, " agents"]:
         return state.ended | (state.time >= self.spec.horizon)
 
