@@ -118,8 +118,9 @@ class Board(eqx.Module):
     ) -> tuple[Int32[Array, " {count}"], Bool[Array, " {count}"]]:
         """The other way round from `plane`: where entities stand, cell by cell, and which of so many there are."""
         rank = jnp.cumsum(plane.reshape(-1), dtype=jnp.int32)
-        shown = np.arange(1, count + 1) <= rank[-1]
-        cells = jnp.sum(rank < np.arange(1, count + 1)[:, None], axis=-1, dtype=jnp.int32)
+        numbers = jnp.arange(1, count + 1, dtype=jnp.int32)
+        shown = numbers <= rank[-1]
+        cells = jnp.sum(rank < numbers[:, None], axis=-1, dtype=jnp.int32)
         return jnp.where(shown, cells, 0), shown
 
     def _outside_of_arena(self, *, key: Key[Array, ""]) -> Bool[Array, "height width"]:
