@@ -57,11 +57,11 @@ INDEPENDENT = {
 }
 """Fewer tables are more updates for as many steps, a shorter run is one whose entropy bonus ends sooner."""
 SHARED = {
-    "hop_plus, shared": Variant("hop_plus", 16, 40_000, minibatch_size=128, sharing="shared"),
+    "hop_plus, shared": Variant("hop_plus", 16, 60_000, sharing="shared"),
     "ppo, 16 tables, shared": Variant("ppo", 16, 100_000, sharing="shared"),
     "ppo, 8 tables, shared": Variant("ppo", 8, 100_000, sharing="shared"),
     "ppo, 16 tables, shared, as many gradient steps": Variant(
-        "ppo", 16, 100_000, epochs=16, minibatch_size=32, sharing="shared"
+        "ppo", 16, 100_000, epochs=16, minibatch_size=128, sharing="shared"
     ),
 }
 
