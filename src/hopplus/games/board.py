@@ -123,6 +123,13 @@ class Board(eqx.Module):
         cells = jnp.sum(rank < numbers[:, None], axis=-1, dtype=jnp.int32)
         return jnp.where(shown, cells, 0), shown
 
+    def place_of_each(
+        self, planes: Bool[Array, "height width entities"]
+    ) -> tuple[Int32[Array, " entities"], Bool[Array, " entities"]]:
+        """The other way round from `planes`: where each entity stands, and whether it is shown at all."""
+        shown = jnp.any(planes, axis=(0, 1))
+        return jnp.argmax(planes.reshape(-1, planes.shape[-1]), axis=0).astype(jnp.int32), shown
+
     def _outside_of_arena(self, *, key: Key[Array, ""]) -> Bool[Array, "height width"]:
         assert self.arena_sides is not None
         low, high = self.arena_sides

@@ -139,6 +139,11 @@ class Game(eqx.Module, Generic[State]):
         """The same situation with the seats relabelled: new seat i is old seat order[i]."""
 
 
+def steps_passed(time: Float32[Array, ""], horizon: int) -> Int32[Array, ""]:
+    """The time that a view tells, as steps that were played before."""
+    return jnp.round(time * horizon).astype(jnp.int32)
+
+
 def as_played(
     legal: Bool[Array, "agents actions"], actions: Int32[Array, " agents"], *, stay: int
 ) -> Int32[Array, " agents"]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
-from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, ego_views
+from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, ego_views, steps_passed
 
 STAG_HUNT = ((4.0, 0.0), (3.0, 3.0))
 PRISONERS_DILEMMA = ((3.0, 0.0), (5.0, 1.0))
@@ -79,8 +79,7 @@ class MatrixGame(Game[MatrixState]):
         return jnp.ones((self.num_players, len(self.payoff)), bool)
 
     def from_view(self, observation: Observation) -> MatrixState:
-        time = jnp.round(observation.time * self.horizon).astype(jnp.int32)
-        return MatrixState(last_actions=observation.last_actions, time=time)
+        return MatrixState(observation.last_actions, steps_passed(observation.time, self.horizon))
 
     def terminated(self, state: MatrixState) -> Bool[Array, " agents"]:
         return jnp.broadcast_to(state.time >= self.horizon, (self.num_players,))

@@ -7,13 +7,12 @@ leaves, so the episode ends for all at once: when no drift is left, or at the ho
 from dataclasses import replace
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
 from hopplus.games.board import MOVE_NAMES, STAY, Board
-from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, Plane, as_played, ego_views
+from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, Plane, as_played, ego_views, steps_passed
 
 REMOVE = 5
 
@@ -119,17 +118,16 @@ class Snowdrift(Game[SnowdriftState]):
         return jnp.concatenate([free & playing, jnp.ones(1, bool), on_drift & playing])
 
     def from_view(self, observation: Observation) -> SnowdriftState:
-        players = jnp.moveaxis(observation.planes[..., : self.num_players] > 0, -1, 0)
         walls, drifts = jnp.moveaxis(observation.planes[..., self.num_players :] > 0, -1, 0)
-        position, _ = jax.vmap(lambda plane: self.grid.places(plane, 1))(players)
+        position, _ = self.grid.place_of_each(observation.planes[..., : self.num_players] > 0)
         drift_position, drift_remains = self.grid.places(drifts, self.num_drifts)
         return SnowdriftState(
-            position=position[:, 0],
+            position=position,
             last_actions=observation.last_actions,
             drift_position=drift_position,
             drift_remains=drift_remains,
             walls=walls,
-            time=jnp.round(observation.time * self.horizon).astype(jnp.int32),
+            time=steps_passed(observation.time, self.horizon),
         )
 
     def terminated(self, state: SnowdriftState) -> Bool[Array, " agents"]:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8, UInt32
 
 from hopplus.games.board import MOVE_NAMES, STAY, Board, draw_distinct, uniform_below
-from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, Plane, as_played, ego_views
+from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, Plane, as_played, ego_views, steps_passed
 
 HUNT_STAG, HUNT_HARE = 5, 6
 HUNTERS_NEEDED = {"stag": 2, "hare": 1}
@@ -162,19 +162,18 @@ class StagHunt(Game[StagHuntState]):
             raise NotImplementedError(
                 "a view does not tell when the first catch was; leave out steps_after_first_catch"
             )
-        players = jnp.moveaxis(observation.planes[..., : self.num_players] > 0, -1, 0)
         walls, stags, hares = jnp.moveaxis(observation.planes[..., self.num_players :] > 0, -1, 0)
-        position, present = jax.vmap(lambda plane: self.grid.places(plane, 1))(players)
+        position, present = self.grid.place_of_each(observation.planes[..., : self.num_players] > 0)
         stag_position, stag_alive = self.grid.places(stags, self.num_stags)
         hare_position, hare_alive = self.grid.places(hares, self.num_hares)
         return StagHuntState(
-            position=position[:, 0],
-            present=present[:, 0],
+            position=position,
+            present=present,
             last_actions=observation.last_actions,
             prey_position=jnp.concatenate([stag_position, hare_position]),
             prey_alive=jnp.concatenate([stag_alive, hare_alive]),
             walls=walls,
-            time=jnp.round(observation.time * self.horizon).astype(jnp.int32),
+            time=steps_passed(observation.time, self.horizon),
             ends_at=jnp.int32(self.horizon),
         )
 

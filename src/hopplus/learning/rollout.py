@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.games.board import random_words
 from hopplus.games.coplayers import Lineup, Memory
-from hopplus.games.game import Game, Observation
+from hopplus.games.game import Game, Observation, steps_passed
 from hopplus.games.rollout import JointPolicy, Step, Table, levels_from_words, paid_deeds, rollout
 from hopplus.learning import minds
 from hopplus.learning.devices import in_parts
@@ -160,7 +160,7 @@ def _record(game: Game, num_learning: int, step: Step, with_transitions: bool) -
 
 def _transition(game: Game, step: Step) -> Transition:
     """Time is told by whoever is still there to see it."""
-    time = jnp.round(jnp.max(step.observation.time) * game.spec.horizon).astype(jnp.int32)
+    time = steps_passed(jnp.max(step.observation.time), game.spec.horizon)
     return Transition(
         Situation(game.board(step.state), time, step.actions, game.terminated(step.state)),
         Outcome(game.board(step.after), step.rewards, step.terminated_after),

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
 from hopplus.games.board import COLUMN_STEPS, ROW_STEPS, random_words
-from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, as_played, ego_views
+from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, as_played, ego_views, steps_passed
 from hopplus.games.rollout import levels_from_words, sample_actions
 from hopplus.models.networks import Dense, Heads, check_least, init_dense, init_heads
 
@@ -356,6 +356,6 @@ class LearnedGame(Game[WorldState]):
 
 def from_view(spec: GameSpec, observation: Observation) -> WorldState:
     """What one seat sees, as a state of the learned world in that seat's order. A blank view is a game that is over."""
-    time = jnp.round(observation.time * spec.horizon).astype(jnp.int32)
+    time = steps_passed(observation.time, spec.horizon)
     ended = ~_on_board(observation.planes[..., : spec.num_walkers]) | (time >= spec.horizon)
     return WorldState(observation.planes, time, observation.last_actions, ended)

@@ -5,6 +5,7 @@ action taken from it then draws from that and asks nobody again, so that every n
 Planning imports no model: who plans hands in functions.
 """
 
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -88,7 +89,7 @@ def follow(model: Model, node: Node, action: Int32[Array, ""], *, key: Key[Array
     state, rewards = model.game.step(node.state, actions, key=step_key)
     over = model.game.terminated(state)[0]
     after, outlook = look(model, state, node.company)
-    outlook = eqx.tree_at(lambda one: one.value, outlook, jnp.where(over, 0.0, outlook.value))
+    outlook = replace(outlook, value=jnp.where(over, 0.0, outlook.value))
     return after, outlook, Edge(rewards[0], jnp.where(over, 0.0, jnp.float32(model.discount)))
 
 

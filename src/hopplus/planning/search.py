@@ -40,14 +40,6 @@ class SearchConfig:
     exploration: float = 1.25
     """How much the policy's opinion counts beside what was found."""
 
-    def check(self) -> None:
-        """Raise where a setting makes no sense."""
-        for name in ("trees", "simulations", "depth"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--search.{name} is {getattr(self, name)}; give 1 or more")
-        if self.exploration <= 0:
-            raise ValueError(f"--search.exploration is {self.exploration}; give a number above 0")
-
 
 def search(config: SearchConfig, model: Model, state: PyTree[Array], companies: Memory, *, key: Key[Array, ""]) -> Plan:
     """From one state, with a company for each tree, stacked."""
