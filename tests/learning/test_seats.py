@@ -103,13 +103,13 @@ IMAGINING = {
         (StagHunt(grid=Board(4, 4), horizon=9), 1, 1, "none"),
         (StagHunt(grid=Board(4, 4), horizon=9), 2, 3, "none"),
         (Snowdrift(grid=Board(4, 4), horizon=9), 2, 1, "none"),
-        (StagHunt(grid=Board(4, 4), horizon=9), 1, 3, "omg"),
+        (StagHunt(grid=Board(4, 4), horizon=9), 1, 1, "omg"),
+        (StagHunt(grid=Board(4, 4), horizon=9), 2, 3, "hop"),
         (StagHunt(grid=Board(4, 4), horizon=9), 1, 1, "hop_plus"),
     ],
-    ids=["stag hunt, one device", "stag hunt, two", "snowdrift, two", "omg", "hop_plus"],
+    ids=["stag hunt, one device", "stag hunt, two", "snowdrift, two", "omg", "hop", "hop_plus"],
 )
 def test_training_is_equivariant_to_the_bit(game, devices, shift, mind):
-    """hop is part of hop_plus."""
     config = replace(CONFIG, devices=devices, mind=MINDS["hop" if mind == "hop_plus" else mind])
     if mind == "hop_plus":
         config = replace(config, **IMAGINING)
