@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.evaluation import selfplay
+from hopplus.evaluation import selfplay, series
 from hopplus.evaluation.adaptation import (
     KINDS,
+    LETTERS,
     OneOf,
     agent_returns,
     by_belief,
@@ -20,7 +21,7 @@ from hopplus.evaluation.adaptation import (
 )
 from hopplus.evaluation.statistics import mean_of_known
 from hopplus.games.board import Board
-from hopplus.games.coplayers import Lineup, lineup
+from hopplus.games.coplayers import Lineup, Policy, lineup
 from hopplus.games.presets import make
 from hopplus.games.rollout import open_table, rollout
 from hopplus.games.stag_hunt import StagHunt
@@ -33,13 +34,20 @@ STAG, HARE = 0, 1
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(selfplay, "NUM_TABLES", 100)
+    monkeypatch.setattr(series, "NUM_TABLES", 100)
 
 
 def test_every_company_is_listed_once():
     names = [short_name(one) for one in lineups(HUNT.spec)]
     assert names == ["NNN", "NNH", "NNR", "NHH", "NHR", "NRR", "HHH", "HHR", "HRR", "RRR"]
     assert lineups(PAIR.spec) == [("nearest_stag",), ("nearest_hare",), ("random",)]
+    assert len(lineups(HUNT.spec, tuple(LETTERS))) == 20
+
+
+@pytest.mark.parametrize("kinds", [("nearest_stag", "nearest_stag"), ("idler",), ()])
+def test_a_kind_is_known_and_named_once(kinds):
+    with pytest.raises(ValueError, match=r"give some of nearest_stag, nearest_hare, random, patient_stag\(3\), each"):
+        lineups(HUNT.spec, kinds)
 
 
 @pytest.mark.parametrize("name", ["matrix-stag-hunt", "snowdrift-8x8"])
@@ -115,9 +123,41 @@ def _check_beliefs(steps, *, seat=2, others=(3, 0, 1)):
 
 
 def test_one_of_several_plays_as_the_one_itself():
-    found = returns_in_company(PAIR, scripts(PAIR.spec), [STAG], [("random",)], 100, key=jax.random.key(1))
-    itself = selfplay.play(PAIR, lineup("nearest_stag,random", PAIR), 100, num_seeds=1, key=jax.random.key(1))
-    np.testing.assert_array_equal(found, itself.returns[..., 0])
+    among = returns_in_company(PAIR, scripts(PAIR.spec), [STAG], [("random",)], 100, key=jax.random.key(1))
+    alone = returns_in_company(PAIR, scripts(PAIR.spec)[:1], [0], [("random",)], 100, key=jax.random.key(1))
+    np.testing.assert_array_equal(among, alone)
+
+
+def test_the_first_seat_gets_in_a_series_what_it_gets_in_single_episodes():
+    """Scripts remember nothing from one episode to the next, and returns of whole episodes are no other."""
+    (got,) = returns_in_company(PAIR, scripts(PAIR.spec), [HARE], [("random",)], 100, 5, key=jax.random.key(1))
+    itself = selfplay.play(PAIR, lineup("nearest_hare,random", PAIR), 500, num_seeds=1, key=jax.random.key(2))
+    expected = itself.returns[0, :, 0].mean()
+    assert got.shape == (100, 5) and got.mean() == pytest.approx(expected, abs=0.05)
+    np.testing.assert_allclose(got.mean(axis=0), expected, atol=0.12)
+
+
+class Counting(Policy):
+    """Stays for its first two episodes, then hunts hares."""
+
+    hunter: Policy
+
+    def start(self):
+        return jnp.int32(0)
+
+    def again(self, memory):
+        return memory + 1
+
+    def __call__(self, observation, legal, memory):
+        hunting, _ = self.hunter(observation, legal, ())
+        staying = jax.nn.one_hot(PAIR.spec.stay, PAIR.spec.num_actions)
+        return jnp.where(memory < 2, staying, hunting), memory
+
+
+def test_what_is_remembered_is_carried_through_a_series_and_no_further():
+    player = Counting(scripts(PAIR.spec)[HARE])
+    (got,) = returns_in_company(PAIR, [player], [0], [("nearest_stag",)], 100, 4, key=jax.random.key(1))
+    assert np.all(got[:, :2] == 0) and np.all(got[:, 2:] > 0)
 
 
 def test_by_belief_hunts_what_its_company_hunts():
@@ -125,7 +165,7 @@ def test_by_belief_hunts_what_its_company_hunts():
     companies = [(name,) * 3 for name in names for _ in range(2)]
     players = [by_belief(HUNT), scripts(HUNT.spec)[STAG]]
     found = returns_in_company(HUNT, players, [0, 1] * 2, companies, 300, key=jax.random.key(2))
-    with_stags, stags_alone, with_hares, among_hares = found.mean(axis=1)
+    with_stags, stags_alone, with_hares, among_hares = found.mean(axis=(1, 2))
     assert with_stags > 2.6 and with_stags == pytest.approx(stags_alone, abs=0.2)
     assert with_hares > 0.85 and among_hares == 0
 
@@ -134,12 +174,13 @@ def test_returns_of_an_agent_by_manner_and_seed_and_company():
     """Its policies are scripts by number, and differ by seed, by manner and by seat."""
     policy = lambda *by_seed: OneOf(scripts(PAIR.spec), jnp.array(by_seed, jnp.int32))  # noqa: E731
     manners = [[policy(STAG, HARE)], [policy(HARE, STAG)]]
-    found = agent_returns(PAIR, manners, 100, num_seeds=2, key=jax.random.key(3))
+    found = agent_returns(PAIR, manners, lineups(PAIR.spec), 100, num_seeds=2, key=jax.random.key(3))[..., 0]
     assert found.shape == (2, 2, 3)
     for manner, seed in ((0, 0), (1, 1)):
         with_stag, with_hare, _ = found[manner, seed]
         assert with_stag == 5 and with_hare == 0, "hunts stags"
     for manner, seed in ((0, 1), (1, 0)):
         assert np.all(found[manner, seed] > 0.8) and np.all(found[manner, seed] <= 1), "hunts hares"
-    two_seats = agent_returns(PAIR, [[policy(STAG, HARE), policy(STAG, STAG)]], 200, num_seeds=2, key=jax.random.key(3))
-    assert two_seats[0, 0, 0] == 5 and 2.9 < two_seats[0, 1, 0] <= 3, "the mean over its seats' policies"
+    seats = [policy(STAG, HARE), policy(STAG, STAG)]
+    (two_seats,) = agent_returns(PAIR, [seats], lineups(PAIR.spec), 200, num_seeds=2, key=jax.random.key(3))
+    assert two_seats[0, 0, 0] == 5 and 2.9 < two_seats[1, 0, 0] <= 3, "the mean over its seats' policies"

@@ -1,7 +1,8 @@
 """`hopplus evaluate RUN --adaptation`: the frozen agent with every line-up of scripts, beside the best response."""
 
 import math
-from dataclasses import asdict
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from hopplus import __version__
-from hopplus.evaluation.adaptation import agent_returns, lineups, normalised, share_of_episodes
+from hopplus.evaluation.adaptation import KINDS, agent_returns, lineups, normalised
 from hopplus.evaluation.statistics import mean_of_known, seed_interval
+from hopplus.games.coplayers import seat_names
 from hopplus.learning.devices import num_cores, use_cores
-from hopplus.runs.command import train_command
+from hopplus.learning.planner import PlanningConfig
+from hopplus.runs.command import planning_flags, train_command
 from hopplus.runs.folder import read_config
 from hopplus.runs.oracles import (
     MANNERS,
@@ -24,7 +27,7 @@ from hopplus.runs.oracles import (
     Yardsticks,
     default_steps,
     measure_yardsticks,
-    num_episodes,
+    num_rows,
     read_yardsticks,
     train_responders,
     what_it_saw,
@@ -34,22 +37,52 @@ from hopplus.runs.run import Run, load
 
 SCRIPTED = {"nearest_stag": "NS", "nearest_hare": "NH", "by_belief": "belief", "random": "random"}
 """The yardsticks besides the oracle, and what they are called in the table."""
+ORACLE_EPISODES = 2_000
+"""How many episodes a yardstick's return is the mean of, however many the agent plays."""
 
 
-def judge_adaptation(folder: Path, episodes: int, seed: int, oracles: Path, oracle_steps: int | None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Company:
+    """Who the agent is seated with, for how long, and what it is held against."""
+
+    kinds: str = ",".join(KINDS)
+    """What co-players can be: every line-up of these is played. Also: patient_stag(3)."""
+    series: int = 1
+    """Episodes in a row with the same line-up; what the agent thinks of its co-players is carried on."""
+    oracles: Path = Path("runs/oracles")
+    """The folder that keeps the oracles."""
+    oracle_steps: int | None = None
+    """Environment steps of each seed of an oracle's training. None: 1,000,000 on a 4x4 board, 2,000,000 on a larger
+    one."""
+
+
+DEFAULT_COMPANY = Company()
+
+
+def judge_adaptation(
+    folder: Path, episodes: int, seed: int, company: Company, planning: PlanningConfig
+) -> dict[str, Any]:
     """All that is told about a run's agent among co-players that it did not choose."""
+    if company.series < 1:
+        raise ValueError(f"--series is {company.series}; give 1 or more")
     config = read_config(folder)
     spec = config.evaluation_game.spec
-    lineups(spec)  # raises where the game is no stag hunt
-    steps = default_steps(spec) if oracle_steps is None else oracle_steps
-    settings = OracleSettings(config.game, oracles, steps, episodes, seed, config.learner.devices)
+    kinds = tuple(seat_names(company.kinds))
+    companies = lineups(spec, kinds)  # raises where the game is no stag hunt
+    steps = default_steps(spec) if company.oracle_steps is None else company.oracle_steps
+    settings = OracleSettings(config.game, company.oracles, steps, ORACLE_EPISODES, seed, config.learner.devices, kinds)
     use_cores(max(num_cores(), config.learner.devices))
     run = load(folder)
     yardsticks = read_yardsticks(settings) or _measure(settings)
-    returns = _play(run, episodes, seed)
-    given = f"--oracles {oracles} --oracle-steps {steps}"
+    started = time.perf_counter()
+    returns = _play(run, companies, episodes, company.series, seed, planning)
+    seconds = time.perf_counter() - started
+    given = [f"--episodes {episodes}"]
+    given += [f'--kinds "{company.kinds}"'] if kinds != KINDS else []
+    given += [f"--series {company.series}"] if company.series > 1 else []
+    given += [f"--oracles {company.oracles}", f"--oracle-steps {steps}", *planning_flags(planning)]
     return {
-        "command": f"hopplus evaluate {folder} --adaptation --episodes {episodes} {given} --seed {seed} --json",
+        "command": f"hopplus evaluate {folder} --adaptation {' '.join(given)} --seed {seed} --json",
         "version": __version__,
         "trained_by": train_command(config, folder),
         "game": config.game,
@@ -57,6 +90,8 @@ def judge_adaptation(folder: Path, episodes: int, seed: int, oracles: Path, orac
         "env_steps": run.num_updates * config.learner.steps_per_update,
         "seeds": config.seeds,
         "episodes": episodes,
+        "series": company.series,
+        "seconds": seconds,
         "oracle_steps": steps,
         "saw": what_it_saw(config),
         **figures(returns, yardsticks),
@@ -64,11 +99,14 @@ def judge_adaptation(folder: Path, episodes: int, seed: int, oracles: Path, orac
 
 
 def figures(returns: np.ndarray, yardsticks: list[Yardsticks]) -> dict[str, Any]:
-    """Returns and normalised returns for each line-up and in the mean over them; `returns` [manners, seeds, lineups].
+    """Returns and normalised returns for each line-up and in the mean over them.
 
+    `returns` are [manners, seeds, lineups, episodes of a series]; where nothing else is said, of all episodes.
     Intervals are over seeds. A yardstick has none: it is one player, and its episodes are many.
     """
     uniform, oracle = (np.array([getattr(one, name) for one in yardsticks]) for name in ("random", "oracle"))
+    by_episode = np.stack([normalised(one, uniform, oracle) for one in np.moveaxis(returns, -1, 0)])
+    returns = returns.mean(axis=-1)
     scaled = normalised(returns, uniform, oracle)
     rows = []
     for index, one in enumerate(yardsticks):
@@ -81,6 +119,7 @@ def figures(returns: np.ndarray, yardsticks: list[Yardsticks]) -> dict[str, Any]
                 "oracle_player": one.oracle_player,
                 **{name: getattr(one, name) for name in SCRIPTED},
                 "normalised": _intervals(scaled[..., index]),
+                "by_episode": [_intervals(one[..., index]) for one in by_episode],
             }
         )
     scripted = {name: np.array([getattr(one, name) for one in yardsticks]) for name in ("oracle", *SCRIPTED)}
@@ -94,6 +133,7 @@ def figures(returns: np.ndarray, yardsticks: list[Yardsticks]) -> dict[str, Any]
             **_intervals(mean_of_known(scaled)),
             **{name: float(mean_of_known(normalised(values, uniform, oracle))) for name, values in scripted.items()},
         },
+        "by_episode": [_intervals(mean_of_known(one)) for one in by_episode],
     }
 
 
@@ -127,21 +167,33 @@ def _measure(settings: OracleSettings) -> list[Yardsticks]:
         announce = lambda name: console.print(f"responder for {name}", soft_wrap=True)  # noqa: E731
         responders = train_responders(settings, watcher=display, on_lineup=announce)
     with counting_bar() as progress:
-        task = progress.add_task("yardsticks", total=num_episodes(settings))
-        return measure_yardsticks(settings, responders, on_batch=lambda count: progress.advance(task, count))
+        task = progress.add_task("yardsticks", total=num_rows(settings))
+        return measure_yardsticks(settings, responders, on_row=lambda: progress.advance(task))
 
 
-def _play(run: Run, episodes: int, seed: int) -> np.ndarray:
+def _play(
+    run: Run,
+    companies: list[tuple[str, ...]],
+    episodes: int,
+    series: int,
+    seed: int,
+    planning: PlanningConfig,
+) -> np.ndarray:
+    """In each manner; a planner has one: it takes the best action that it found."""
+    manners = MANNERS[1:] if planning.is_used else MANNERS
     with counting_bar() as progress:
-        task = progress.add_task("agent", total=share_of_episodes(episodes, run.num_learning))
-        return agent_returns(
+        task = progress.add_task("agent", total=len(manners) * len(companies) * run.num_learning * run.config.seeds)
+        found = agent_returns(
             run.game,
-            [run.players(greedy=manner == "greedy") for manner in MANNERS],
+            [run.players(greedy=manner == "greedy", planning=planning) for manner in manners],
+            companies,
             episodes,
+            series,
             num_seeds=run.config.seeds,
             key=jax.random.key(seed),
-            on_batch=lambda count: progress.advance(task, count),
+            on_row=lambda: progress.advance(task),
         )
+    return np.broadcast_to(found, (len(MANNERS), *found.shape[1:]))
 
 
 def _intervals(by_manner: np.ndarray) -> dict[str, Any]:

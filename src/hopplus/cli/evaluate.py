@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,20 +16,21 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from hopplus import __version__
-from hopplus.cli.adaptation import judge_adaptation, print_adaptation
+from hopplus.cli.adaptation import DEFAULT_COMPANY, Company, judge_adaptation, print_adaptation
 from hopplus.cli.others import judge_others, print_others
 from hopplus.cli.world import judge_world, print_world
 from hopplus.evaluation.selfplay import Played, play
 from hopplus.evaluation.statistics import Interval, page_trend, seed_interval
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import GameSpec
+from hopplus.learning.planner import PlanningConfig
 from hopplus.report import read_run
-from hopplus.runs.command import train_command
+from hopplus.runs.command import planning_flags, train_command
 from hopplus.runs.config import check_seed
 from hopplus.runs.folder import ADAPTATION, EVALUATION, OTHERS, WORLD, write_json
 from hopplus.runs.lineups import seat_players
 from hopplus.runs.progress import counting_bar
-from hopplus.runs.run import Run, load
+from hopplus.runs.run import NO_PLANNING, Run, load
 
 RunPath = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
 MANNERS = ("sampled", "greedy")
@@ -42,8 +44,8 @@ def evaluate(
     others: tyro.conf.FlagCreatePairsOff[bool] = False,
     world: tyro.conf.FlagCreatePairsOff[bool] = False,
     adaptation: tyro.conf.FlagCreatePairsOff[bool] = False,
-    oracles: Path = Path("runs/oracles"),
-    oracle_steps: int | None = None,
+    company: Annotated[Company, tyro.conf.arg(name="")] = DEFAULT_COMPANY,
+    planning: PlanningConfig = NO_PLANNING,
     seed: int = 0,
     json_line: Annotated[tyro.conf.FlagCreatePairsOff[bool], tyro.conf.arg(name="json")] = False,
 ) -> int:
@@ -61,11 +63,10 @@ def evaluate(
             the goals that they infer change what they do; --co-players says whom to predict.
         world: Instead, tell how good the worlds are that the run's learners learned, on real episodes of random play,
             mixed scripts and self-play.
-        adaptation: Instead, seat the frozen agent with every line-up of nearest_stag, nearest_hare and random, beside
-            the best response to each (its oracle), which is trained first where --oracles does not have it yet.
-        oracles: With --adaptation: the folder that keeps the oracles.
-        oracle_steps: With --adaptation: environment steps of each seed of an oracle's training. None: 1,000,000 on a
-            4x4 board, 2,000,000 on a larger one.
+        adaptation: Instead, seat the frozen agent with every line-up of scripts, beside the best response to each (its
+            oracle), which is trained first where --oracles does not have it yet.
+        company: With --adaptation.
+        planning: Plan before acting, with the run's models: it then always takes the action that it found best.
         seed: The seed of all random draws.
         json_line: Print one line of JSON instead of tables.
     """
@@ -85,24 +86,30 @@ def evaluate(
         if co_players is not None or rotate:
             flag = "--rotate" if co_players is None else "--co-players"
             raise ValueError(f"--adaptation says itself who sits where; leave {flag} out, or --adaptation")
-        found = judge_adaptation(run, episodes, seed, oracles, oracle_steps)
-        return _tell(run, ADAPTATION, found, json_line, print_adaptation)
-    kept = EVALUATION if co_players is None and not rotate else None
-    return _tell(run, kept, _judge_play(run, episodes, co_players, rotate, seed), json_line, _print_tables)
+        found = judge_adaptation(run, episodes, seed, company, planning)
+        return _tell(run, None if planning.is_used else ADAPTATION, found, json_line, print_adaptation)
+    kept = EVALUATION if co_players is None and not rotate and not planning.is_used else None
+    return _tell(run, kept, _judge_play(run, episodes, co_players, rotate, seed, planning), json_line, _print_tables)
 
 
-def _judge_play(folder: Path, episodes: int, co_players: str | None, rotate: int, seed: int) -> dict[str, Any]:
+def _judge_play(
+    folder: Path, episodes: int, co_players: str | None, rotate: int, seed: int, planning: PlanningConfig
+) -> dict[str, Any]:
     """What `evaluation.json` holds."""
     run = load(folder)
-    seated = {manner: seat_players(run, co_players, greedy=manner == "greedy", rotate=rotate) for manner in MANNERS}
+    manners = MANNERS[1:] if planning.is_used else MANNERS
+    seat = partial(seat_players, run, co_players, rotate=rotate, planning=planning)
+    seated = {manner: seat(greedy=manner == "greedy") for manner in manners}
     with counting_bar() as progress:
         played = {
             manner: _play(run, lineup, episodes, seed, progress.add_task(manner, total=episodes), progress)
             for manner, (lineup, _) in seated.items()
         }
-    _, names = seated["sampled"]
+    played = dict.fromkeys(MANNERS, played["greedy"]) | played
+    _, names = seated["greedy"]
     options = [f"--episodes {episodes}"] + ([f"--co-players {co_players}"] if co_players else [])
     options += [f"--rotate {rotate}"] if rotate else []
+    options += planning_flags(planning)
     return {
         "command": " ".join(["hopplus evaluate", str(folder), *options, f"--seed {seed}", "--json"]),
         "version": __version__,

@@ -2,8 +2,9 @@
 
     normalised return of a company = (agent - uniform legal play) / (oracle - uniform legal play)
 
-All are returns of the first seat. A company is a multiset of {nearest_stag, nearest_hare, random}. What a learner and
-its company do is chosen by numbers, so that all companies, seeds and players are rows of one compiled program.
+All are returns of the first seat, in episodes that follow each other with the same company. A company is a multiset of
+kinds, such as {nearest_stag, nearest_hare, random}. What a learner and its company do is chosen by numbers, so that all
+companies, seeds and players are rows of one compiled program.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,35 +16,40 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Float64, Int32, Key
 
-from hopplus.evaluation.selfplay import play
+from hopplus.evaluation.series import play_rows
 from hopplus.games.coplayers import Lineup, Memory, Policy, read_policies
 from hopplus.games.game import Game, GameSpec, Observation, views_of_others
 from hopplus.planning import beliefs
 
-KINDS = {"nearest_stag": "N", "nearest_hare": "H", "random": "R"}
+LETTERS = {"nearest_stag": "N", "nearest_hare": "H", "random": "R", "patient_stag(3)": "P"}
 """What a co-player can be, and the letter that stands for it."""
-STAG_HUNTER = list(KINDS).index("nearest_stag")
+KINDS = ("nearest_stag", "nearest_hare", "random")
+"""What co-players are unless said otherwise, and what the player by belief takes them for."""
+STAG_HUNTER = KINDS.index("nearest_stag")
 ENOUGH = 0.5
 """How likely a partner must be for stags to be worth the way."""
 SMALLEST_GAIN = 0.05
 """An oracle that gains less than this over uniform play cannot tell a good agent from a bad one."""
 
 
-def lineups(spec: GameSpec) -> list[tuple[str, ...]]:
-    """Every company that a learner can have, stag hunters first."""
+def lineups(spec: GameSpec, kinds: Sequence[str] = KINDS) -> list[tuple[str, ...]]:
+    """Every company of these kinds that a learner can have."""
     if not spec.has_plane("stags") or spec.num_agents < 2:
         raise ValueError(f"adaptation is measured among hunters of stags and hares; {spec.name} is no such game")
-    return list(combinations_with_replacement(KINDS, spec.num_agents - 1))
+    unknown = [kind for kind in kinds if kind not in LETTERS]
+    if unknown or len(set(kinds)) < len(kinds) or not kinds:
+        raise ValueError(f"--kinds is {','.join(kinds)}; give some of {', '.join(LETTERS)}, each once")
+    return list(combinations_with_replacement(kinds, spec.num_agents - 1))
 
 
 def short_name(lineup: Sequence[str]) -> str:
     """A letter for each co-player, as in NHR."""
-    return "".join(KINDS[name] for name in lineup)
+    return "".join(LETTERS[name] for name in lineup)
 
 
-def scripts(spec: GameSpec) -> tuple[Policy, ...]:
-    """The players of the kinds that a co-player can be, in their order."""
-    return read_policies(",".join(KINDS), spec)
+def scripts(spec: GameSpec, kinds: Sequence[str] = KINDS) -> tuple[Policy, ...]:
+    """The players of these kinds, in their order."""
+    return read_policies(",".join(kinds), spec)
 
 
 class OneOf(Policy):
@@ -124,51 +130,56 @@ def returns_in_company(
     players: Sequence[Policy],
     choices: Sequence[int],
     companies: Sequence[tuple[str, ...]],
-    episodes: int,
+    num_series: int,
+    length: int = 1,
     *,
     key: Key[Array, ""],
-    on_batch: Callable[[int], None] | None = None,
-) -> Float32[np.ndarray, "rows {episodes}"]:
+    on_row: Callable[[], None] | None = None,
+) -> Float32[np.ndarray, "rows {num_series} {length}"]:
     """What the first seat gets. Row i: player number choices[i] with companies[i] in the seats after it.
 
     Every array of a player has a leading axis of rows; a script has no arrays.
     """
-    kinds, names = scripts(game.spec), list(KINDS)
+    names = sorted({name for company in companies for name in company})
+    kinds = scripts(game.spec, names)
     numbers = np.array([[names.index(name) for name in company] for company in companies], np.int32)
     others = [OneOf(kinds, jnp.asarray(column)) for column in numbers.T]
     first = OneOf(tuple(players), jnp.array(choices, jnp.int32))
     table = Lineup((first, *others))
-    return play(game, table, episodes, num_seeds=len(companies), key=key, on_batch=on_batch).returns[..., 0]
+    return play_rows(game, table, num_series, length, num_rows=len(companies), key=key, on_row=on_row)
 
 
 def agent_returns(
     game: Game,
     manners: Sequence[Sequence[Policy]],
+    companies: Sequence[tuple[str, ...]],
     episodes: int,
+    length: int = 1,
     *,
     num_seeds: int,
     key: Key[Array, ""],
-    on_batch: Callable[[int], None] | None = None,
-) -> Float64[np.ndarray, "manners {num_seeds} lineups"]:
-    """A frozen agent's mean return in the first seat, with every company.
+    on_row: Callable[[], None] | None = None,
+) -> Float64[np.ndarray, "manners {num_seeds} lineups {length}"]:
+    """A frozen agent's mean return in the first seat with every company, in each episode of a series.
 
     `manners` are its ways to act, such as sampled and greedy: for each, the policies of its learning seats, whose
     arrays have a leading axis of seeds. Each policy sits in the first seat for an equal share of a seed's episodes.
     """
-    companies, num_seats = lineups(game.spec), len(manners[0])
+    num_seats = len(manners[0])
     shape = (len(manners), len(companies), num_seats, num_seeds)
     choice, company, _, _ = (index.ravel().tolist() for index in np.indices(shape))
     copies = len(manners) * len(companies)
     players = [jax.tree.map(lambda *leaves: jnp.concatenate([*leaves] * copies), *policies) for policies in manners]
     rows = [companies[index] for index in company]
-    share = share_of_episodes(episodes, num_seats)
-    found = returns_in_company(game, players, choice, rows, share, key=key, on_batch=on_batch)
-    return found.mean(axis=1, dtype=np.float64).reshape(shape).mean(axis=2).swapaxes(1, 2)
+    share = series_of_each(episodes, num_seats, length)
+    found = returns_in_company(game, players, choice, rows, share, length, key=key, on_row=on_row)
+    by_seat = found.mean(axis=1, dtype=np.float64).reshape(*shape, length)
+    return by_seat.mean(axis=2).swapaxes(1, 2)
 
 
-def share_of_episodes(episodes: int, num_policies: int) -> int:
-    """How many episodes each of an agent's policies plays, so that together they play as many as are asked for."""
-    return -(-episodes // num_policies)
+def series_of_each(episodes: int, num_policies: int, length: int = 1) -> int:
+    """How many series each of an agent's policies plays, so that together they have as many episodes as asked for."""
+    return -(-episodes // (num_policies * length))
 
 
 def normalised(

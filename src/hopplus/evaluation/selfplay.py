@@ -55,20 +55,21 @@ def play(
     on_batch: Callable[[int], None] | None = None,
 ) -> Played:
     """Play so many episodes with each seed's policies; every array of the line-up has a leading axis of seeds."""
+    num_tables = min(NUM_TABLES, episodes)
 
     @jax.jit
     def batch(arrays: Lineup, key: Key[Array, ""]):
-        keys = jax.random.split(key, (num_seeds, NUM_TABLES))
+        keys = jax.random.split(key, (num_seeds, num_tables))
         return jax.lax.map(lambda one: _play_one_seed(game, eqx.combine(one[0], static), one[1]), (arrays, keys))
 
     arrays, static = eqx.partition(lineup, eqx.is_array)
     returns, deeds = [], []
-    for index in range(-(-episodes // NUM_TABLES)):
+    for index in range(-(-episodes // num_tables)):
         got, did = jax.device_get(batch(arrays, jax.random.fold_in(key, index)))
         returns.append(got)
         deeds.append(did)
         if on_batch:
-            on_batch(NUM_TABLES)
+            on_batch(num_tables)
     return Played(*(np.concatenate(parts, axis=1)[:, :episodes] for parts in (returns, deeds)))
 
 

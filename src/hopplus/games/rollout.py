@@ -144,9 +144,14 @@ def advance(
         terminated_after=terminated,
         memory=memory,
     )
-    state = _where(over, game.reset(key=reset_key), state)
-    memory = _where(over, policy.again(memory), memory)
+    state = take_if(over, game.reset(key=reset_key), state)
+    memory = take_if(over, policy.again(memory), memory)
     return Table(state, memory, over), played
+
+
+def take_if(condition: Bool[Array, ""], new: PyTree[Array], old: PyTree[Array]) -> PyTree[Array]:
+    """All of the new one, or all of the old one."""
+    return jax.tree.map(lambda one, other: jnp.where(condition, one, other), new, old)
 
 
 def rollout(
@@ -199,7 +204,3 @@ def play_episode(game: Game, policy: JointPolicy, *, key: Key[Array, ""]) -> Epi
 def _key_data(key: Key[Array, ""], num_steps: int) -> UInt32[Array, "{num_steps} words"]:
     """A key for each step, as plain numbers: JAX's reuse checker takes a mapped loop over keys for their reuse."""
     return jax.random.key_data(jax.random.split(key, num_steps))
-
-
-def _where(condition: Bool[Array, ""], new: PyTree[Array], old: PyTree[Array]) -> PyTree[Array]:
-    return jax.tree.map(lambda one, other: jnp.where(condition, one, other), new, old)

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from hopplus.learning.planner import PlanningConfig
 from hopplus.runs.agents import learner_of
 from hopplus.runs.config import RunConfig
 
@@ -20,12 +21,18 @@ def train_command(config: RunConfig, folder: Path) -> str:
     return " ".join(["hopplus train", config.agent, *(_typed(name, given[name]) for name in shown), f"--out {folder}"])
 
 
+def planning_flags(planning: PlanningConfig) -> list[str]:
+    """How a run is told to plan: all that is not at its default."""
+    given, usual = (_flags({"planning": asdict(one)}) for one in (planning, PlanningConfig()))
+    return [_typed(name, value) for name, value in given.items() if value != usual[name]]
+
+
 def _flags(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """By flag; the learner's own fields stand without a prefix, as on the command line."""
     flags: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict):
-            flags |= _flags(value, "" if name in ("learner", "mind") else f"{name}.")
+            flags |= _flags(value, {"learner": "", "mind": "", "search": prefix}.get(name, f"{name}."))
         else:
             flags[prefix + name] = value
     return flags

@@ -6,11 +6,14 @@ import equinox as eqx
 import jax
 
 from hopplus.games.coplayers import Lineup, Policy, read_policies
-from hopplus.runs.run import Run, load
+from hopplus.learning.planner import PlanningConfig
+from hopplus.runs.run import NO_PLANNING, Run, load
 
 
-def seat_players(run: Run, co_players: str | None, *, greedy: bool, rotate: int = 0) -> tuple[Lineup, list[str]]:
-    """Who sits where, and what to call them; arrays have a leading axis of the run's seeds.
+def seat_players(
+    run: Run, co_players: str | None, *, greedy: bool, rotate: int = 0, planning: PlanningConfig = NO_PLANNING
+) -> tuple[Lineup, list[str]]:
+    """Who sits where, and what to call them; arrays have a leading axis of the run's seeds. Only the run's own plan.
 
     The run's policies take the first seats, the co-players the last; then everybody moves on by `rotate` seats.
     """
@@ -18,12 +21,12 @@ def seat_players(run: Run, co_players: str | None, *, greedy: bool, rotate: int 
     if not 0 <= rotate < seats:
         raise ValueError(f"--rotate is {rotate}; give 0 to {seats - 1}, since {run.config.game} has {seats} seats")
     if co_players is None:
-        players = run.lineup(greedy=greedy).policies
+        players = run.lineup(greedy=greedy, planning=planning).policies
         names = [f"{run.folder.name}:{seat + 1}" for seat in range(run.num_learning)]
         names += split(run.config.co_players) if run.config.co_players else []
     else:
         texts = split(co_players)
-        first = run.players(greedy=greedy)[: max(seats - len(texts), 0)]
+        first = run.players(greedy=greedy, planning=planning)[: max(seats - len(texts), 0)]
         if len(first) + len(texts) != seats or not first:
             raise ValueError(
                 f"--co-players names {len(texts)} players; with the {run.num_learning} trained seats of {run.folder} "

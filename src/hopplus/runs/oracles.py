@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus import __version__
-from hopplus.evaluation.adaptation import by_belief, lineups, returns_in_company, scripts, short_name
+from hopplus.evaluation.adaptation import KINDS, by_belief, lineups, returns_in_company, scripts, short_name
 from hopplus.games.coplayers import Policy
 from hopplus.games.game import Game, GameSpec
 from hopplus.games.presets import make
@@ -59,6 +59,8 @@ class OracleSettings:
     """The seed of all random draws while they are measured, not of training."""
     devices: int = 1
     """Devices that a responder is trained on; one that was begun on others goes on with those."""
+    kinds: tuple[str, ...] = KINDS
+    """What co-players can be."""
 
     def __post_init__(self):
         if self.steps < LEARNER.steps_per_update:
@@ -107,7 +109,7 @@ def default_steps(spec: GameSpec) -> int:
 def folder_of(settings: OracleSettings, lineup: Sequence[str]) -> Path:
     """Where the responder of a line-up is kept, as in stag-hunt-4x4--nearest_stag-nearest_hare-random."""
     game = settings.game.replace(":", ".")
-    return settings.folder / f"{game}--{'-'.join(lineup)}"
+    return settings.folder / f"{game}--{'-'.join(lineup)}".replace("(", "").replace(")", "")
 
 
 def responder_config(settings: OracleSettings, lineup: Sequence[str]) -> RunConfig:
@@ -135,7 +137,7 @@ def train_responders(
     settings: OracleSettings, *, watcher: Watcher | None = None, on_lineup: Callable[[str], None] | None = None
 ) -> list[Run]:
     """The responders of all line-ups; those that are trained already are read."""
-    companies = lineups(make(settings.game).spec)
+    companies = lineups(make(settings.game).spec, settings.kinds)
     configs = [
         responder_config(settings, lineup) for lineup in companies
     ]  # what does not fit is said before hours pass
@@ -150,17 +152,20 @@ def train_responders(
 def read_yardsticks(settings: OracleSettings) -> list[Yardsticks] | None:
     """What was measured before with these very settings, for every line-up; None if any of it is missing."""
     spec = make(settings.game).spec
-    found = [_read(folder_of(settings, lineup) / ORACLE, _circumstances(settings, spec)) for lineup in lineups(spec)]
+    found = [
+        _read(folder_of(settings, lineup) / ORACLE, _circumstances(settings, spec))
+        for lineup in lineups(spec, settings.kinds)
+    ]
     known = [one for one in found if one is not None]
     return known if len(known) == len(found) else None
 
 
 def measure_yardsticks(
-    settings: OracleSettings, responders: Sequence[Run], *, on_batch: Callable[[int], None] | None = None
+    settings: OracleSettings, responders: Sequence[Run], *, on_row: Callable[[], None] | None = None
 ) -> list[Yardsticks]:
     """Play all line-ups with everybody who is a yardstick or may be the oracle, and keep what came out."""
     game = make(settings.game)
-    companies = lineups(game.spec)
+    companies = lineups(game.spec, settings.kinds)
     names, choices, seeds = _candidates()
     rows = [
         (index, choice, seed) for index in range(len(companies)) for choice, seed in zip(choices, seeds, strict=True)
@@ -170,9 +175,9 @@ def measure_yardsticks(
         _players(game, responders, [(index, seed) for index, _, seed in rows]),
         [choice for _, choice, _ in rows],
         [companies[index] for index, _, _ in rows],
-        num_episodes(settings),
+        settings.episodes + SELECTION_EPISODES,
         key=jax.random.key(settings.seed),
-        on_batch=on_batch,
+        on_row=on_row,
     ).reshape(len(companies), len(names), -1)
     counted = returns[..., : settings.episodes].mean(axis=-1, dtype=np.float64)
     deciding = returns[..., settings.episodes :].mean(axis=-1, dtype=np.float64)
@@ -184,9 +189,9 @@ def measure_yardsticks(
     return found
 
 
-def num_episodes(settings: OracleSettings) -> int:
-    """How many episodes `measure_yardsticks` plays for each player and line-up."""
-    return settings.episodes + SELECTION_EPISODES
+def num_rows(settings: OracleSettings) -> int:
+    """How many players and line-ups `measure_yardsticks` brings together."""
+    return len(lineups(make(settings.game).spec, settings.kinds)) * len(_candidates()[0])
 
 
 def choose(lineup: tuple[str, ...], counted: dict[str, float], deciding: dict[str, float]) -> Yardsticks:

@@ -1,20 +1,25 @@
 """A run that was trained: its settings, and its policies as pure functions."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.game import Game
 from hopplus.learning.learner import init, seats_of
 from hopplus.learning.minds import Mind, Player
+from hopplus.learning.planner import Planner, PlanningConfig
 from hopplus.models.actor_critic import ActorCritic
-from hopplus.models.world import World
+from hopplus.models.world import LearnedGame, World, from_view
 from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, read_config
+
+NO_PLANNING = PlanningConfig()
 
 
 @dataclass(frozen=True)
@@ -40,25 +45,51 @@ class Run:
     def num_learning(self) -> int:
         return self.config.task.num_learning
 
-    def policy(self, *, seed: int = 0, seat: int = 0, greedy: bool = False) -> Player:
+    def policy(
+        self, *, seed: int = 0, seat: int = 0, greedy: bool = False, planning: PlanningConfig = NO_PLANNING
+    ) -> Player | Planner:
         """One trained policy: `probabilities, memory = policy(observation, legal, policy.start())`."""
         if not 0 <= seed < self.config.seeds:
             raise ValueError(f"{self.folder} has no seed {seed}; its seeds are 0 to {self.config.seeds - 1}")
         if not 0 <= seat < self.num_learning:
             raise ValueError(f"{self.folder} trained no seat {seat}; its seats are 0 to {self.num_learning - 1}")
-        params, mind = _at(_at((self.params, self.minds), seed), seat)
-        return Player(params, mind, self.game, self.config.learner.mind, greedy)
+        return _at(self.players(greedy=greedy, planning=planning)[seat], seed)
 
-    def players(self, *, greedy: bool = False) -> tuple[Player, ...]:
+    def players(
+        self, *, greedy: bool = False, planning: PlanningConfig = NO_PLANNING
+    ) -> tuple[Player, ...] | tuple[Planner, ...]:
         """The trained policies, seat by seat; their arrays have a leading axis of seeds."""
+        planning.check()
         of_seat = lambda seat: jax.tree.map(lambda leaf: leaf[:, seat], (self.params, self.minds))  # noqa: E731
         by_seat = [of_seat(seat) for seat in range(self.num_learning)]
-        return tuple(Player(params, mind, self.game, self.config.learner.mind, greedy) for params, mind in by_seat)
+        players = tuple(Player(params, mind, self.game, self.config.learner.mind, greedy) for params, mind in by_seat)
+        if not planning.is_used:
+            return players
+        if self.config.learner.mind.others.models == "none":
+            raise ValueError(f"{self.folder} has no model of the others to plan with; train hop or hop_plus")
+        discount = self.config.learner.ppo.discount
+        return tuple(
+            Planner(player, self._game_of(seat, planning), planning, discount) for seat, player in enumerate(players)
+        )
 
-    def lineup(self, *, greedy: bool = False) -> Lineup:
+    def lineup(self, *, greedy: bool = False, planning: PlanningConfig = NO_PLANNING) -> Lineup:
         """Everybody at the table as in training: the trained policies, then the co-players if there were any."""
         others: tuple[Policy, ...] = self.config.task.co_players.policies
-        return Lineup((*self.players(greedy=greedy), *others))
+        return Lineup((*self.players(greedy=greedy, planning=planning), *others))
+
+    def _game_of(self, seat: int, planning: PlanningConfig) -> Game:
+        """What a seat plans in: the true game, or the first member of its learner's worlds."""
+        if planning.model == "game":
+            return self.game
+        if self.worlds is None:
+            raise ValueError(
+                f"{self.folder} learned no world to plan in; train hop_plus, or give --planning.model game"
+            )
+        num_learners = self.worlds.cell.bias.shape[1]
+        world = jax.tree.map(lambda leaf: leaf[:, seat % num_learners, 0], self.worlds)
+        first = jax.tree.map(lambda leaf: leaf[:1], self.game.observe(self.game.reset(key=jax.random.key(0))))
+        starts = jax.vmap(partial(from_view, self.game.spec))(first)
+        return LearnedGame(world, self.game, _repeat(starts, self.config.seeds))
 
 
 def load(folder: Path | str) -> Run:
@@ -88,3 +119,7 @@ def state_shapes(config: RunConfig) -> PyTree[jax.ShapeDtypeStruct]:
 
 def _at(tree: PyTree[Array], index: int) -> PyTree[Array]:
     return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def _repeat(tree: PyTree[Array], count: int) -> PyTree[Array]:
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), tree)

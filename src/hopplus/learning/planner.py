@@ -1,0 +1,100 @@
+"""A trained agent that plans before it acts: its beliefs, its model of the others and its critic, handed to a planner.
+
+Every tree has a company of its own, with goals drawn from what the seat believes. The plan is a pure function of what
+the seat sees and remembers, so a planner sits at any table where another player can.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import tyro
+from jaxtyping import Array, Bool, Float32, Key
+
+from hopplus.games.coplayers import Memory, Policy
+from hopplus.games.game import Game, Observation
+from hopplus.learning import minds
+from hopplus.learning.minds import Filter, Impression, Player
+from hopplus.models import actor_critic
+from hopplus.models.networks import check_least
+from hopplus.planning import beliefs
+from hopplus.planning.model import Model, Plan, best, key_of, soft
+from hopplus.planning.one_step import one_step
+from hopplus.planning.search import SearchConfig, search
+
+
+@dataclass(frozen=True)
+class PlanningConfig:
+    """How a seat plans before it acts."""
+
+    kind: Literal["none", "one_step", "search"] = "none"
+    """none: the policy decides; one_step: try each action and ask the critic; search: trees (MCTS)."""
+    model: Literal["game", "world"] = "game"
+    """What it plans in: the true game, or the world that it learned."""
+    beta: float = 2.0
+    """Where an action is drawn, it is from softmax(beta values); a greedy planner takes the best one."""
+    search: Annotated[SearchConfig, tyro.conf.arg(name="")] = field(default_factory=SearchConfig)
+    """How much is tried; one_step has only the trees, its draws."""
+
+    @property
+    def is_used(self) -> bool:
+        return self.kind != "none"
+
+    def check(self) -> None:
+        """Raise where a setting makes no sense."""
+        check_least("planning", self, 0, "beta")
+        check_least("planning", self.search, 1, "trees", "simulations", "depth")
+        check_least("planning", self.search, 0, "exploration")
+
+
+class Planner(Policy):
+    """A player that asks a planner what to do; its own policy is the prior, its critic values what was not tried."""
+
+    player: Player
+    game: Game
+    """What it plans in: the true game, or a learned one."""
+    planning: PlanningConfig = eqx.field(static=True)
+    discount: float = eqx.field(static=True)
+
+    def start(self) -> Memory:
+        return self.player.start()
+
+    def again(self, memory: Memory) -> Memory:
+        return self.player.again(memory)
+
+    def __call__(self, observation, legal, memory):
+        player = self.player
+        memory = minds.perceive(player.config, player.game, player.mind, observation, memory)
+        found = self.plan(observation, memory)
+        return best(found) if player.greedy else soft(found, self.planning.beta), memory
+
+    def plan(self, observation: Observation, impression: Impression) -> Plan:
+        """What each own action is worth, as far as the seat knows."""
+        goal_key, key = jax.random.split(key_of(jax.random.key(0), observation))
+        companies = draw_goals(impression, self.planning.search.trees, key=goal_key)
+        model = Model(self.game, self._judge, self._foresee, self.discount)
+        state = self.game.from_view(observation)
+        if self.planning.kind == "one_step":
+            return one_step(model, state, companies, key=key)
+        return search(self.planning.search, model, state, companies, key=key)
+
+    def _judge(self, view: Observation, legal: Bool[Array, " actions"], company: Memory):
+        return actor_critic.apply(self.player.params, view, legal, company)
+
+    def _foresee(self, views: Observation, legal: Bool[Array, "others actions"], company: Memory):
+        player = self.player
+        predicted = minds.predict(player.mind, minds.look_at(player.game, views), company)
+        if player.config.goals.kind == "hindsight":  # the last goal is `other`: nobody knows what such a player does
+            predicted = jnp.where(company[:, -1:] > 0, jax.vmap(beliefs.uniform)(legal), predicted)
+        return predicted, company
+
+
+def draw_goals(impression: Impression, num_trees: int, *, key: Key[Array, ""]) -> Float32[Array, "trees others goal"]:
+    """A company for each tree: hindsight goals as likely as they are believed; other goals, if any, as inferred."""
+    goals = impression.goals
+    if not isinstance(impression.kept, Filter):
+        return jnp.broadcast_to(goals, (num_trees, *goals.shape))
+    chosen = jax.random.categorical(key, jnp.log(goals), shape=(num_trees, goals.shape[0]))
+    return jax.nn.one_hot(chosen, goals.shape[-1])
