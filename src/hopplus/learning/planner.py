@@ -4,7 +4,7 @@ Every tree has a company of its own, with goals drawn from what the seat believe
 the seat sees and remembers, so a planner sits at any table where another player can.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 import equinox as eqx
@@ -35,6 +35,9 @@ class PlanningConfig:
     """What it plans in: the true game, or the world that it learned."""
     beta: float = 2.0
     """Where an action is drawn, it is from softmax(beta values); a greedy planner takes the best one."""
+    opinion: float = 0.1
+    """How much the policy's own opinion counts: this times its log-probabilities is added to the values. Critics tell
+    a step in the right direction from a wrong one by less than they err, and without an opinion nobody arrives."""
     search: Annotated[SearchConfig, tyro.conf.arg(name="")] = field(default_factory=SearchConfig)
     """How much is tried; one_step has only the trees, its draws."""
 
@@ -44,7 +47,7 @@ class PlanningConfig:
 
     def check(self) -> None:
         """Raise where a setting makes no sense."""
-        check_least("planning", self, 0, "beta")
+        check_least("planning", self, 0, "beta", "opinion")
         check_least("planning", self.search, 1, "trees", "simulations", "depth")
         check_least("planning", self.search, 0, "exploration")
 
@@ -68,6 +71,8 @@ class Planner(Policy):
         player = self.player
         memory = minds.perceive(player.config, player.game, player.mind, observation, memory)
         found = self.plan(observation, memory)
+        opinion, _ = self._judge(observation, legal, memory.goals)
+        found = replace(found, values=found.values + self.planning.opinion * opinion)
         return best(found) if player.greedy else soft(found, self.planning.beta), memory
 
     def plan(self, observation: Observation, impression: Impression) -> Plan:

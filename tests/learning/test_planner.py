@@ -1,0 +1,106 @@
+"""A planner at the table: whose goals its trees have, what it expects of them, and that it is a pure function."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.games.board import Board
+from hopplus.games.stag_hunt import HUNT_HARE, HUNT_STAG, StagHunt
+from hopplus.learning import minds
+from hopplus.learning.minds import MindConfig, Player
+from hopplus.learning.planner import Planner, PlanningConfig, draw_goals
+from hopplus.models import actor_critic, world
+from hopplus.models.actor_critic import ActorCriticConfig
+from hopplus.models.goals import GoalsConfig, goal_size
+from hopplus.models.others import OthersConfig
+from hopplus.models.world import LearnedGame, WorldConfig, from_view
+from hopplus.planning.search import SearchConfig
+from situations import hunt
+
+GAME = StagHunt(grid=Board(3, 3), num_players=3, num_stags=1, num_hares=1)
+MIND = MindConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="shared", hidden=4, keys=2))
+SMALL = SearchConfig(trees=6, simulations=14, depth=3)
+STAG, HARE, OTHER = 0, 1, 2
+
+
+def player(*, greedy=True):
+    """Untrained: what it knows of the game is what it plans in."""
+    size = goal_size(MIND.goals, GAME.spec)
+    params = actor_critic.init(ActorCriticConfig(hidden=(4,)), GAME.spec, size, key=jax.random.key(0))
+    return Player(params, minds.init(MIND, GAME.spec, key=jax.random.key(1)), GAME, MIND, greedy)
+
+
+def planner(kind, *, game=GAME, greedy=True, **settings):
+    return Planner(player(greedy=greedy), game, PlanningConfig(kind=kind, search=SMALL, **settings), 0.99)
+
+
+def seen_by_first(state):
+    return jax.tree.map(lambda leaf: leaf[0], GAME.observe(state)), GAME.legal(state)[0]
+
+
+def learned_game():
+    params = world.init(WorldConfig(members=1, hidden=4, pooled=2), GAME.spec, key=jax.random.key(2))
+    view, _ = seen_by_first(GAME.reset(key=jax.random.key(3)))
+    return LearnedGame(params, GAME, jax.tree.map(lambda leaf: leaf[None], from_view(GAME.spec, view)))
+
+
+def test_trees_have_goals_as_likely_as_they_are_believed():
+    belief = jnp.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0]])
+    drawn = draw_goals(replace(minds.start(MIND, GAME.spec), goals=belief), 4000, key=jax.random.key(0))
+    np.testing.assert_allclose(drawn.mean(axis=0), belief, atol=0.03)
+    assert set(np.unique(drawn)) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("kind", ["one_step", "search"])
+def test_it_takes_what_lies_at_its_feet(kind):
+    """On a hare, with everybody else far from the stag: no model of the others can make anything else better."""
+    state = hunt(GAME, players=[(0, 0), (2, 2), (2, 2)], stags=[(1, 1)], hares=[(0, 0)])
+    view, legal = seen_by_first(state)
+    decide = eqx.filter_jit(planner(kind, opinion=0.0))
+    probabilities, _ = decide(view, legal, minds.start(MIND, GAME.spec))
+    assert probabilities[HUNT_HARE] == 1
+    again, _ = decide(view, legal, minds.start(MIND, GAME.spec))
+    np.testing.assert_array_equal(probabilities, again)
+
+
+def test_an_unreadable_co_player_is_expected_to_do_anything():
+    state = hunt(GAME, players=[(1, 1), (1, 1), (1, 1)], stags=[(1, 1)], hares=[(0, 0)])
+    of_others = jax.tree.map(lambda leaf: leaf[1:], GAME.observe(state))
+    plan = planner("one_step")
+    foretold, _ = plan._foresee(of_others, GAME.legal(state)[1:], jax.nn.one_hot(jnp.array([OTHER, HARE]), 3))
+    np.testing.assert_allclose(foretold[0], GAME.legal(state)[1] / GAME.legal(state)[1].sum(), rtol=1e-6)
+    assert foretold[1, HUNT_STAG] != foretold[0, HUNT_STAG]
+
+
+def test_it_plans_in_a_learned_world_by_the_same_code():
+    state = hunt(GAME, players=[(0, 0), (2, 2), (2, 2)], stags=[(1, 1)], hares=[(0, 2)])
+    view, legal = seen_by_first(state)
+    probabilities, _ = eqx.filter_jit(planner("search", game=learned_game(), greedy=False))(
+        view, legal, minds.start(MIND, GAME.spec)
+    )
+    assert probabilities.sum() == pytest.approx(1, abs=1e-5) and not np.any(np.asarray(probabilities)[~legal])
+
+
+def test_its_own_opinion_decides_what_planning_leaves_open():
+    state = hunt(GAME, players=[(0, 0), (2, 2), (2, 2)], stags=[(1, 1)], hares=[(0, 2)])
+    view, legal = seen_by_first(state)
+    itself, _ = eqx.filter_jit(player())(view, legal, minds.start(MIND, GAME.spec))
+    opinionated, _ = eqx.filter_jit(planner("one_step", opinion=1e6))(view, legal, minds.start(MIND, GAME.spec))
+    np.testing.assert_array_equal(itself, opinionated)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"search": SearchConfig(trees=0)}, "--planning.trees is 0; give 1 or more"),
+        ({"search": SearchConfig(simulations=0)}, "--planning.simulations is 0; give 1 or more"),
+        ({"beta": -1.0}, "--planning.beta is -1.0; give 0 or more"),
+    ],
+)
+def test_what_makes_no_sense_is_said(settings, reason):
+    with pytest.raises(ValueError, match=reason):
+        PlanningConfig(kind="search", **settings).check()
