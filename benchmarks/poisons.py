@@ -109,15 +109,17 @@ def final_returns(folder: Path) -> np.ndarray:
 
 
 def distrusted(folder: Path) -> str:
-    """Which models were trusted less than half, in the mean over the second half of the run."""
+    """Which models were trusted less than SOUND, in the mean over the second half of the run."""
     metrics = read_run(folder).metrics
     means = {
         name: float(np.nanmean(metrics[f"trust/{name}"][len(metrics[f"trust/{name}"]) // 2 :])) for name in TRUSTED
     }
-    return ", ".join(f"{name} {mean:.2f}" for name, mean in means.items() if mean < 0.5) or "-"
+    return ", ".join(f"{name} {mean:.2f}" for name, mean in means.items() if mean < SOUND) or "-"
 
 
 TRUSTED = ("board", "reward", "end", "others")
+SOUND = 0.9
+"""Models of an agent that nobody poisoned are trusted more than this."""
 
 
 def run(agent: Any, folder: Path, seeds: int, steps: int, trust: bool, poison: Callable[[], Any] | None) -> np.ndarray:

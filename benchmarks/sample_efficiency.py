@@ -1,23 +1,23 @@
 """How many real steps does it take to a mean return of 2.8 on 4x4? And is the critic any worse for imagined data?
 
 hop_plus against ppo at its own best setting (the best of several sizes of a rollout) and against ppo with as many
-gradient steps, among agents whose seats learn each for itself, and among agents whose seats share parameters. The
-critics are compared on real play at matched returns, by the variance that they leave. Every run is an ordinary run
-folder in --runs, so that it can be looked at and goes on after a kill.
+gradient steps. All seats share parameters: so both agents need the fewest steps. The critics are compared on real play
+at matched returns, by the variance that they leave. Every run is an ordinary run folder in --runs, so that it can be
+looked at and goes on after a kill.
 
     python benchmarks/sample_efficiency.py            10 seeds each
-    python benchmarks/sample_efficiency.py --quick    2 seeds, one setting of each agent, seats that share parameters
+    python benchmarks/sample_efficiency.py --quick    2 seeds, one setting of each agent
 """
 
 import argparse
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hopplus.learning.devices import num_cores, use_cores
+from hopplus.evaluation.statistics import Interval, seed_interval
 from hopplus.learning.learner import LearnerConfig
 from hopplus.report import Run, read_run
 from hopplus.runs.agents import learner_of
@@ -33,6 +33,15 @@ WINDOW = 4608
 RETURNS = (1.0, 1.5, 2.0, 2.5, 2.8, 3.1)
 """The ranges of returns at which critics are compared."""
 RESAMPLES = 10_000
+COURSE = {
+    "return": RETURN,
+    "board": "trust/board",
+    "rewards": "trust/reward",
+    "ends": "trust/end",
+    "others": "trust/others",
+    "imagined play": "imagined/weight",
+}
+"""What is told of the way to the goal, and its metric."""
 
 
 @dataclass(frozen=True)
@@ -44,31 +53,19 @@ class Variant:
     steps: int
     epochs: int = 4
     minibatch_size: int = 512
-    sharing: Any = "independent"
 
 
-INDEPENDENT = {
+VARIANTS = {
     "hop_plus": Variant("hop_plus", 16, 60_000),
-    "ppo, 32 tables": Variant("ppo", 32, 200_000),
-    "ppo, 16 tables": Variant("ppo", 16, 200_000),
-    "ppo, 16 tables, shorter run": Variant("ppo", 16, 100_000),
-    "ppo, 16 tables, 4 times the gradient steps": Variant("ppo", 16, 200_000, epochs=16),
-    "ppo, 16 tables, as many gradient steps": Variant("ppo", 16, 200_000, epochs=16, minibatch_size=128),
+    "ppo, 16 tables": Variant("ppo", 16, 100_000),
+    "ppo, 8 tables": Variant("ppo", 8, 100_000),
+    "ppo, 16 tables, as many gradient steps": Variant("ppo", 16, 100_000, epochs=16, minibatch_size=128),
 }
-"""Fewer tables are more updates for as many steps, a shorter run is one whose entropy bonus ends sooner."""
-SHARED = {
-    "hop_plus, shared": Variant("hop_plus", 16, 60_000, sharing="shared"),
-    "ppo, 16 tables, shared": Variant("ppo", 16, 100_000, sharing="shared"),
-    "ppo, 8 tables, shared": Variant("ppo", 8, 100_000, sharing="shared"),
-    "ppo, 16 tables, shared, as many gradient steps": Variant(
-        "ppo", 16, 100_000, epochs=16, minibatch_size=128, sharing="shared"
-    ),
-}
+"""Fewer tables are more updates for as many steps."""
 
 
 def config_of(variant: Variant, seeds: int) -> RunConfig:
-    devices = num_cores() if variant.sharing == "independent" else 1  # learners are shared out, and here is only one
-    learner = learner_of(variant.agent, LearnerConfig(devices=devices, sharing=variant.sharing))
+    learner = learner_of(variant.agent, LearnerConfig(sharing="shared"))
     ppo = replace(learner.ppo, epochs=variant.epochs, minibatch_size=variant.minibatch_size)
     learner = replace(learner, envs=variant.envs, ppo=ppo)
     return RunConfig(agent=variant.agent, game=GAME, seeds=seeds, steps=variant.steps, learner=learner)
@@ -95,10 +92,21 @@ def critics(run: Run) -> dict[str, float | None]:
     return found
 
 
-def final_return(run: Run) -> float:
-    """Of all seeds, over the last tenth of the updates."""
+def final_return(run: Run) -> Interval:
+    """Over the last tenth of the updates; the interval is over seeds."""
     returns = run.metrics[RETURN]
-    return float(returns[-max(len(returns) // 10, 1) :].mean())
+    return seed_interval(returns[-max(len(returns) // 10, 1) :].mean(axis=0))
+
+
+def course(run: Run) -> list[dict[str, float]]:
+    """How the agent got to the goal, in the mean over seeds: what it got, and how far its models were trusted."""
+    updates = np.searchsorted(run.env_steps, np.arange(2_000, 20_001, 2_000))
+    mean = lambda tag, update: float(np.nanmean(run.metrics[tag][update]))  # noqa: E731
+    return [
+        {"steps": int(run.env_steps[update])} | {name: mean(tag, update) for name, tag in COURSE.items()}
+        for update in updates
+        if update < len(run.env_steps)
+    ]
 
 
 def times_fewer(base: np.ndarray, other: np.ndarray) -> dict[str, float | None]:
@@ -112,60 +120,61 @@ def times_fewer(base: np.ndarray, other: np.ndarray) -> dict[str, float | None]:
     return {"estimate": known(estimate), "low": known(low), "high": known(high)}
 
 
-@dataclass(frozen=True)
-class Family:
-    """What came out of agents that may be compared: hop_plus is the first of them."""
-
-    steps: dict[str, np.ndarray]
-    unexplained: dict[str, dict[str, float | None]]
-    final: dict[str, float]
-
-    def as_json(self) -> dict[str, Any]:
-        agent, *others = self.steps
-        best = min(others, key=lambda name: np.median(self.steps[name]))
-        steps = {name: [step if step < np.inf else None for step in of.tolist()] for name, of in self.steps.items()}
-        return {
-            "times_fewer": times_fewer(self.steps[best], self.steps[agent]),
-            "agent": agent,
-            "base": best,
-            "unexplained": self.unexplained,
-            "final_return": self.final,
-            "steps": steps,
-        }
-
-
-def measure_family(variants: dict[str, Variant], seeds: int, runs: Path) -> Family:
+def measure(variants: dict[str, Variant], seeds: int, folder: Path) -> dict[str, Run]:
     """Train them all; those that are trained already are read."""
-    family = Family({}, {}, {})
+    runs = {}
     for name, variant in variants.items():
-        folder = runs / f"{name.replace(',', '').replace(' ', '-')}-{seeds}"
+        out = folder / f"{name.replace(',', '').replace(' ', '-')}-{seeds}"
         with ProgressDisplay() as display:
-            train(config_of(variant, seeds), folder, watcher=display)
-        run = read_run(folder)
-        family.steps[name], family.unexplained[name] = steps_to_goal(run), critics(run)
-        family.final[name] = final_return(run)
-    return family
+            train(config_of(variant, seeds), out, watcher=display)
+        runs[name] = read_run(out)
+    return runs
 
 
-def print_family(title: str, family: Family, found: dict[str, Any]) -> None:
-    rows = [
-        (
-            name,
-            f"{np.median(steps):,.0f}",
-            f"{np.min(steps):,.0f} to {np.max(steps):,.0f}",
-            f"{np.isinf(steps).sum()}",
-            f"{family.final[name]:.3f}",
+def summary(runs: dict[str, Run]) -> dict[str, Any]:
+    """What is printed and kept. The first is the agent; its base is the quickest of the others."""
+    agent, *others = runs
+    steps = {name: steps_to_goal(run) for name, run in runs.items()}
+    base = min(others, key=lambda name: np.median(steps[name]))
+    return {
+        "times_fewer": times_fewer(steps[base], steps[agent]),
+        "agent": agent,
+        "base": base,
+        "unexplained": {name: critics(run) for name, run in runs.items()},
+        "final_return": {name: asdict(final_return(run)) for name, run in runs.items()},
+        "steps": {name: [step if step < np.inf else None for step in of.tolist()] for name, of in steps.items()},
+        "course": course(runs[agent]),
+        "seconds": {name: float(run.timing["seconds"].sum()) for name, run in runs.items()},
+    }
+
+
+def print_summary(found: dict[str, Any]) -> None:
+    rows = []
+    for name, given in found["steps"].items():
+        steps = np.array([np.inf if step is None else step for step in given])
+        final = Interval(**found["final_return"][name])
+        rows.append(
+            (
+                name,
+                f"{np.median(steps):,.0f}",
+                f"{np.min(steps):,.0f} to {np.max(steps):,.0f}",
+                f"{np.isinf(steps).sum()}",
+                f"{final.estimate:.3f} ({final.low:.3f} to {final.high:.3f})",
+                f"{found['seconds'][name]:,.0f}",
+            )
         )
-        for name, steps in family.steps.items()
-    ]
-    heads = ("agent", "median steps", "range over seeds", "seeds that never did", "final return")
-    print_table(f"{title}: real steps to a mean return of {GOAL} on 4x4", heads, rows)
+    heads = ("agent", "median steps", "range over seeds", "seeds that never did", "final return", "seconds")
+    print_table(f"real steps to a mean return of {GOAL} on 4x4", heads, rows)
     ranges = [f"{low} to {high}" for low, high in pairwise(RETURNS)]
     rows = [
         (name, *("-" if (value := of[each]) is None else f"{value:.3f}" for each in ranges))
-        for name, of in family.unexplained.items()
+        for name, of in found["unexplained"].items()
     ]
-    print_table(f"{title}: 1 - explained variance on real play, by mean return", ("agent", *ranges), rows)
+    print_table("1 - explained variance on real play, by mean return", ("agent", *ranges), rows)
+    rows = [
+        tuple(f"{one[name]:.2f}" if name != "steps" else f"{one[name]:,}" for name in one) for one in found["course"]
+    ]
+    print_table(f"the way of {found['agent']}: how far it trusts its models", ("steps", *COURSE), rows)
     ratio = {name: "?" if value is None else f"{value:.2f}" for name, value in found["times_fewer"].items()}
     interval = f"{ratio['low']} to {ratio['high']}"
     print(f"{found['agent']} needs {ratio['estimate']} times fewer than {found['base']} ({interval})")
@@ -173,20 +182,14 @@ def print_family(title: str, family: Family, found: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="2 seeds, one setting of each, shared parameters")
+    parser.add_argument("--quick", action="store_true", help="2 seeds, one setting of each agent")
     parser.add_argument("--runs", type=Path, default=Path("runs/sample-efficiency"), help="where the runs are kept")
     given = parser.parse_args()
-    use_cores(num_cores())
     seeds = 2 if given.quick else 10
-    families = {"shared parameters": dict(list(SHARED.items())[: 2 if given.quick else None])}
-    if not given.quick:
-        families["seats apart"] = INDEPENDENT
-    found: dict[str, Any] = {}
-    for title, variants in families.items():
-        family = measure_family(variants, seeds, given.runs)
-        found[title] = family.as_json()
-        print_family(title, family, found[title])
-    print_json({"goal": GOAL, "seeds": seeds, "families": found}, ["jax"])
+    runs = measure(dict(list(VARIANTS.items())[: 2 if given.quick else None]), seeds, given.runs)
+    found = summary(runs)
+    print_summary(found)
+    print_json({"goal": GOAL, "seeds": seeds, **found}, ["jax"])
 
 
 if __name__ == "__main__":
