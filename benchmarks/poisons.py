@@ -9,7 +9,7 @@ The poisons are put on from outside, for one run: nothing in the product knows t
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,6 +28,7 @@ from hopplus.runs.config import RunConfig
 from hopplus.runs.progress import ProgressDisplay
 from hopplus.runs.training import train
 from measure import print_json, print_table
+from sample_efficiency import steps_to_goal
 
 GAME, TABLES, REAL_RATIO = "stag-hunt-4x4", 16, 0.5
 """As much imagined as real play: enough for a poison to show, and quick; so are parameters that all seats share."""
@@ -108,6 +109,18 @@ def final_returns(folder: Path) -> np.ndarray:
     return read_run(folder).metrics["charts/episodic_return/mean"][-LAST:].mean(axis=0)
 
 
+def unexplained(folder: Path) -> float:
+    """1 - explained variance of the critics on real play, over the second half of the run."""
+    explained = read_run(folder).metrics["policy/explained_variance"]
+    return float(1 - explained[len(explained) // 2 :].mean())
+
+
+def median_steps(folder: Path) -> float | None:
+    """Real steps to a return of 2.8; None where half of the seeds never got there."""
+    steps = float(np.median(steps_to_goal(read_run(folder))))
+    return steps if np.isfinite(steps) else None
+
+
 def distrusted(folder: Path) -> str:
     """Which models were trusted less than SOUND, in the mean over the second half of the run."""
     metrics = read_run(folder).metrics
@@ -122,7 +135,9 @@ SOUND = 0.9
 """Models of an agent that nobody poisoned are trusted more than this."""
 
 
-def run(agent: Any, folder: Path, seeds: int, steps: int, trust: bool, poison: Callable[[], Any] | None) -> np.ndarray:
+def run(
+    agent: Any, folder: Path, seeds: int, steps: int, trust: bool, poison: Callable[[], Any] | None
+) -> dict[str, Any]:
     learner = learner_of(agent, LearnerConfig(sharing="shared"))
     if agent == "hop_plus":
         learner = replace(learner, imagination=replace(learner.imagination, real_ratio=REAL_RATIO, trust=trust))
@@ -134,7 +149,14 @@ def run(agent: Any, folder: Path, seeds: int, steps: int, trust: bool, poison: C
         else:
             with poison():
                 train(config, folder, watcher=display)
-    return final_returns(folder)
+    returns = final_returns(folder)
+    return {
+        "returns": returns.tolist(),
+        "interval": asdict(seed_interval(returns)),
+        "unexplained": unexplained(folder),
+        "steps_to_goal": median_steps(folder),
+        "distrusted": distrusted(folder) if agent == "hop_plus" and trust else None,
+    }
 
 
 def main() -> None:
@@ -146,24 +168,27 @@ def main() -> None:
     poisons: dict[str, Any] = {"none": None} | dict(list(POISONS.items())[: 2 if given.quick else None])
     base = run("ppo", given.runs / "ppo", seeds, steps, True, None)
     found: dict[str, Any] = {}
-    rows = [("ppo", "", f"{base.mean():.3f}", "", "")]
     for name, poison in poisons.items():
         for trust in (True, False):
             folder = given.runs / f"{name.replace(' ', '-')}-{'trust' if trust else 'no-trust'}"
-            returns = run("hop_plus", folder, seeds, steps, trust, poison)
-            share, blamed = returns.mean() / base.mean(), distrusted(folder) if trust else "-"
-            found[f"{name}, {'trust' if trust else 'no trust'}"] = {
-                "returns": returns.tolist(),
-                "interval": seed_interval(returns).__dict__,
-                "over_ppo": float(share),
-                "distrusted": blamed,
-            }
-            rows.append(
-                (f"hop_plus, {name}", "on" if trust else "off", f"{returns.mean():.3f}", f"{share:.3f}", blamed)
-            )
-    heads = ("agent, poison", "trust", "final return", "over ppo's", "distrusted (mean trust)")
+            one = run("hop_plus", folder, seeds, steps, trust, poison)
+            over = float(np.mean(one["returns"]) / np.mean(base["returns"]))
+            found[f"{name}, {'trust' if trust else 'no trust'}"] = one | {"over_ppo": over}
+    heads = ("poison, trust", "final return", "over ppo's", "steps to 2.8", "unexplained", "distrusted (mean trust)")
+    rows = [("ppo", *_cells(base | {"over_ppo": 1.0})), *((name, *_cells(one)) for name, one in found.items())]
     print_table(f"{GAME}, {steps:,} steps, {seeds} seeds", heads, rows)
-    print_json({"ppo": base.tolist(), "steps": steps, "poisons": found}, ["jax"])
+    print_json({"steps": steps, "seeds": seeds, "ppo": base, "poisons": found}, ["jax"])
+
+
+def _cells(one: dict[str, Any]) -> tuple[str, ...]:
+    steps = one["steps_to_goal"]
+    return (
+        f"{np.mean(one['returns']):.3f}",
+        f"{one['over_ppo']:.3f}",
+        "never" if steps is None else f"{steps:,.0f}",
+        f"{one['unexplained']:.2f}",
+        one["distrusted"] or "",
+    )
 
 
 if __name__ == "__main__":

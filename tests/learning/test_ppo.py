@@ -77,6 +77,22 @@ def test_the_loss_by_hand():
     assert float(metrics["clip_fraction"]) == 1.0
 
 
+def test_a_planned_policy_is_learned_by_cross_entropy():
+    """Neither advantages nor the probabilities that actions were drawn with count then."""
+    batch = batch_of(2, advantages=[3.0, -1.0])
+    planned = replace(batch, planned=jnp.array([[0.25, 0.75], [1.0, 0.0]]))
+    blank = params_of()
+    blank = replace(blank, heads=replace(blank.heads, weight=jnp.zeros_like(blank.heads.weight)))
+    only_policy = replace(CONFIG, value_coefficient=0.0)
+    total, _ = loss_of(only_policy, blank, planned)
+    assert float(total) == pytest.approx(np.log(2), rel=1e-6)
+    other = replace(planned, advantages=-batch.advantages, log_probabilities=batch.log_probabilities - 3.0)
+    gradients = [jax.grad(lambda p, b=b: loss_of(only_policy, p, b)[0])(params_of()) for b in (planned, other)]
+    for one, same in zip(*map(jax.tree.leaves, gradients), strict=True):
+        np.testing.assert_array_equal(one, same)
+    assert any(np.any(leaf != 0) for leaf in jax.tree.leaves(gradients[0]))
+
+
 def test_entropy_of_a_uniform_choice_of_two_is_log_2():
     params = params_of()
     blank = replace(params, heads=replace(params.heads, weight=jnp.zeros_like(params.heads.weight)))

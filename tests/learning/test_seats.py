@@ -17,6 +17,7 @@ from hopplus.learning.imagination import ImaginationConfig
 from hopplus.learning.learner import LearnerConfig, Task, train_step
 from hopplus.learning.minds import MindConfig
 from hopplus.learning.modelling_config import ModellingConfig
+from hopplus.learning.planner import PlanningConfig
 from hopplus.learning.ppo import PPOConfig
 from hopplus.learning.replay import ReplayConfig
 from hopplus.learning.rollout import collect
@@ -25,6 +26,7 @@ from hopplus.models.actor_critic import ActorCriticConfig
 from hopplus.models.goals import GoalsConfig
 from hopplus.models.others import OthersConfig
 from hopplus.models.world import WorldConfig
+from hopplus.planning.search import SearchConfig
 
 CONFIG = LearnerConfig(
     envs=8,
@@ -113,6 +115,9 @@ def test_training_is_equivariant_to_the_bit(game, devices, shift, mind):
     config = replace(CONFIG, devices=devices, mind=MINDS["hop" if mind == "hop_plus" else mind])
     if mind == "hop_plus":
         config = replace(config, **IMAGINING)
+    if mind == "hop":
+        few = SearchConfig(trees=2, simulations=8, depth=3)
+        config = replace(config, planning=PlanningConfig(kind="search", search=few))
     start = learner.init(config, Task(game, Lineup(()), NUM_UPDATES), key=jax.random.key(0))
     step = trainer(game, config)
     state, metrics = train(step, start, 0)

@@ -24,6 +24,7 @@ from hopplus.learning.imagination import Branches, ImaginationConfig, branches, 
 from hopplus.learning.minds import Mind, MindConfig
 from hopplus.learning.modelling import Lesson
 from hopplus.learning.modelling_config import ModellingConfig
+from hopplus.learning.planner import PlanningConfig
 from hopplus.learning.ppo import Batch, Metrics, PPOConfig, look_back
 from hopplus.learning.record import record
 from hopplus.learning.replay import ReplayConfig
@@ -61,6 +62,8 @@ class LearnerConfig:
     """How it learns that."""
     imagination: ImaginationConfig = field(default_factory=ImaginationConfig)
     """What it does with all these models."""
+    planning: PlanningConfig = field(default_factory=PlanningConfig)
+    """Whether it plans while it learns: its policy then learns what it planned, instead of PPO's objective."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """The objective."""
     devices: int = 1
@@ -75,7 +78,16 @@ class LearnerConfig:
         self.world.check()
         self.world_training.check()
         self.imagination.check()
+        self.planning.check()
         self.ppo.check()
+        if self.planning.is_used:
+            if self.mind.others.models == "none":
+                raise ValueError("--planning.kind needs a model of the others; give --others.models each or shared")
+            if self.planning.model == "world" or self.imagination.is_used:
+                raise ValueError(
+                    "an agent plans in the true game while it learns, and imagines nothing; leave --planning.model and "
+                    "--imagination.real-ratio out. What it learned in any way can plan in its world: see evaluate"
+                )
         if self.imagination.is_used and not (self.world.is_used and self.mind.others.models != "none"):
             raise ValueError(
                 f"--imagination.real-ratio is {self.imagination.real_ratio}, but there is no world, or no model of the "
@@ -174,7 +186,16 @@ def seats_of(config: LearnerConfig, task: Task, params: ActorCritic, learner_min
     """The players of a table: each learning seat with the parameters of its learner."""
     by_seat = lambda leaf: jnp.broadcast_to(leaf, (task.num_learning, *leaf.shape[1:]))  # noqa: E731
     params, seat_minds = jax.tree.map(by_seat, (params, learner_minds))
-    return Seats(params, seat_minds, task.game, config.mind, task.co_players, task.num_learning)
+    return Seats(
+        params,
+        seat_minds,
+        task.game,
+        config.mind,
+        task.co_players,
+        task.num_learning,
+        config.planning,
+        config.ppo.discount,
+    )
 
 
 def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[LearnerState, Metrics]:
@@ -190,6 +211,7 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
         table_key=at(state.key, "tables", state.num_updates),
         num_devices=config.devices,
         with_transitions=config.world.is_used,
+        with_plans=config.planning.is_used,
     )
     thought, remembered = tables.memory
     thought = replace(thought, impression=minds.met_anew(thought.impression))

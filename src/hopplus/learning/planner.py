@@ -34,10 +34,10 @@ class PlanningConfig:
     model: Literal["game", "world"] = "game"
     """What it plans in: the true game, or the world that it learned."""
     beta: float = 2.0
-    """Where an action is drawn, it is from softmax(beta values); a greedy planner takes the best one."""
+    """While it learns, an action is drawn from softmax(beta values), and that is what its policy is taught."""
     opinion: float = 0.1
-    """How much the policy's own opinion counts: this times its log-probabilities is added to the values. Critics tell
-    a step in the right direction from a wrong one by less than they err, and without an opinion nobody arrives."""
+    """At the table it takes the best action, and its policy is heard: this times the log-probabilities is added to the
+    values. Critics err by more than a step in the right direction is worth: without an opinion nobody arrives."""
     search: Annotated[SearchConfig, tyro.conf.arg(name="")] = field(default_factory=SearchConfig)
     """How much is tried; one_step has only the trees, its draws."""
 
@@ -71,9 +71,10 @@ class Planner(Policy):
         player = self.player
         memory = minds.perceive(player.config, player.game, player.mind, observation, memory)
         found = self.plan(observation, memory)
+        if not player.greedy:
+            return soft(found, self.planning.beta), memory
         opinion, _ = self._judge(observation, legal, memory.goals)
-        found = replace(found, values=found.values + self.planning.opinion * opinion)
-        return best(found) if player.greedy else soft(found, self.planning.beta), memory
+        return best(replace(found, values=found.values + self.planning.opinion * opinion)), memory
 
     def plan(self, observation: Observation, impression: Impression) -> Plan:
         """What each own action is worth, as far as the seat knows."""

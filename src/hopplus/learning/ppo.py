@@ -1,5 +1,7 @@
 """PPO for one learner (Schulman et al., 2017): clipped surrogate, clipped value loss, entropy, all masked.
 
+Where a seat planned, its policy learns the planned one by cross-entropy instead of the surrogate (HOP's objective).
+
 A learner has one set of parameters and plays one seat, or several that share it. Nothing here knows which: the
 training step maps `update` over learners, so a gradient's norm and an optimiser's state are each learner's own, and
 advantages are normalised within each seat.
@@ -98,6 +100,8 @@ class Batch(eqx.Module):
     advantages: Float32[Array, "*batch"]
     active: Bool[Array, "*batch"]
     """Whether the seat was in the game; what it was not in is no data."""
+    planned: Float32[Array, "*batch actions"] | None = None
+    """What planning made of the actions: where it is told, the policy learns this instead of PPO's objective."""
     source: Source | None = None
 
     @property
@@ -122,6 +126,7 @@ def look_back(config: PPOConfig, steps: Trajectory, last_values: Float32[Array, 
         values=values,
         advantages=advantage,
         active=by_seat(steps.in_game),
+        planned=None if steps.planned is None else by_seat(steps.planned),
     )
 
 
@@ -153,7 +158,10 @@ def loss(
 
     advantages = normalised(batch.advantages, counted)
     clipped_ratio = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
-    policy_loss = -mean(jnp.minimum(ratio * advantages, clipped_ratio * advantages))
+    if batch.planned is None:
+        policy_loss = -mean(jnp.minimum(ratio * advantages, clipped_ratio * advantages))
+    else:
+        policy_loss = -mean(jnp.sum(batch.planned * log_probabilities, axis=-1))
 
     squares = jnp.square((values - batch.targets) / value_scale)
     if config.value_clip > 0:

@@ -13,10 +13,12 @@ from hopplus.games.game import Game, Observation, steps_passed
 from hopplus.games.rollout import JointPolicy, Step, Table, levels_from_words, paid_deeds, rollout
 from hopplus.learning import minds
 from hopplus.learning.devices import in_parts
-from hopplus.learning.minds import Impression, Mind, MindConfig
+from hopplus.learning.minds import Impression, Mind, MindConfig, Player
+from hopplus.learning.planner import Planner, PlanningConfig
 from hopplus.models import actor_critic
 from hopplus.models.actor_critic import ActorCritic
 from hopplus.models.world import Outcome, Situation, Transition
+from hopplus.planning.model import soft
 
 
 class Thought(eqx.Module):
@@ -37,6 +39,9 @@ class Seats(eqx.Module):
     config: MindConfig = eqx.field(static=True)
     co_players: Lineup
     num_learning: int = eqx.field(static=True)
+    planning: PlanningConfig = eqx.field(static=True, default=PlanningConfig())
+    """How the learning seats plan while they play, if they do."""
+    discount: float = eqx.field(static=True, default=0.99)
 
     def start(self) -> Memory:
         first = minds.start(self.config, self.game.spec)
@@ -57,16 +62,20 @@ class Seats(eqx.Module):
 
         def one_seat(params, mind, observation, legal, impression):
             impression = minds.perceive(self.config, self.game, mind, observation, impression)
-            return *actor_critic.apply(params, observation, legal, impression.goals), impression
+            log_probabilities, value = actor_critic.apply(params, observation, legal, impression.goals)
+            if not self.planning.is_used:
+                return jnp.exp(log_probabilities), value, impression
+            player = Player(params, mind, self.game, self.config)
+            plan = Planner(player, self.game, self.planning, self.discount).plan(observation, impression)
+            return soft(plan, self.planning.beta), value, impression
 
-        log_probabilities, values, impression = jax.vmap(one_seat)(
+        probabilities, values, impression = jax.vmap(one_seat)(
             self.params,
             self.minds,
             jax.tree.map(lambda leaf: leaf[learning], observations),
             legal[learning],
             thought.impression,
         )
-        probabilities = jnp.exp(log_probabilities)
         thought = Thought(values, impression)
         if not self.co_players.policies:
             return probabilities, (thought, remembered)
@@ -98,6 +107,8 @@ class Trajectory(eqx.Module):
     terminated_after: Bool[Array, "*batch agents"]
     transition: Transition | None
     """The same in seat order, for a world to learn from."""
+    planned: Float32[Array, "*batch seats actions"] | None
+    """What the seats' planning made of the actions, for their policies to learn."""
 
 
 class Players(JointPolicy, Protocol):
@@ -117,6 +128,7 @@ def collect(
     table_key: Key[Array, ""],
     num_devices: int = 1,
     with_transitions: bool = False,
+    with_plans: bool = False,
 ) -> tuple[Table, Trajectory, Float32[Array, "envs seats"]]:
     """Play every table on, each device its share of them; also the values of the states that it stopped at."""
     num_envs = tables.reset_before.shape[0]
@@ -124,7 +136,7 @@ def collect(
     levels = levels_from_words(draws).reshape(-1, num_envs, num_steps)
 
     def one_table(seats: Players, table: Table, levels: Float32[Array, "time agents"], key: Key[Array, ""]):
-        record = lambda step: _record(game, seats.num_learning, step, with_transitions)  # noqa: E731
+        record = lambda step: _record(game, seats.num_learning, step, with_transitions, with_plans)  # noqa: E731
         table, steps = rollout(game, seats, table, num_steps, key=key, levels=levels, record=record)
         _, (thought, _) = seats(game.observe(table.state), game.legal(table.state), table.memory)
         return table, steps, thought.values
@@ -136,7 +148,7 @@ def collect(
     return in_parts(some_tables, num_devices, num_envs)(seats, parts)
 
 
-def _record(game: Game, num_learning: int, step: Step, with_transitions: bool) -> Trajectory:
+def _record(game: Game, num_learning: int, step: Step, with_transitions: bool, with_plans: bool) -> Trajectory:
     learning = slice(None, num_learning)
     thought, _ = step.memory
     chosen = jnp.arange(step.legal.shape[-1]) == step.actions[:, None]
@@ -155,6 +167,7 @@ def _record(game: Game, num_learning: int, step: Step, with_transitions: bool) -
         reset_before=step.reset_before,
         terminated_after=step.terminated_after,
         transition=_transition(game, step) if with_transitions else None,
+        planned=step.probabilities[learning] if with_plans else None,
     )
 
 

@@ -21,7 +21,7 @@ def check_seed(seed: int) -> None:
 class RunConfig:
     """One training: an agent, a game, several seeds side by side."""
 
-    agent: tyro.conf.Suppress[Literal["ppo", "omg", "hop", "hop_plus"]] = "ppo"
+    agent: tyro.conf.Suppress[Literal["ppo", "omg", "direct_om", "hop", "hop_plus"]] = "ppo"
     """The kind of agent."""
     game: str = "stag-hunt-4x4"
     """A name from `hopplus games`, or MODULE:FACTORY for a game of your own."""
