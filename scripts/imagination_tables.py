@@ -1,6 +1,7 @@
 """The tables of the learned world and of imagined play, from `results/*.json`."""
 
 from collections.abc import Callable
+from typing import Any
 
 from table_parts import commands_of, lines_of, read, with_interval
 
@@ -119,9 +120,89 @@ def course(language: str) -> str:
     return f"{lines_of(heads, rows)}\n\n{commands_of('sample_efficiency')}"
 
 
+POISONS = {
+    "none": "没有",
+    "rewards times 5": "奖励乘以 5",
+    "no end": "从不终止",
+    "random co-players": "随机的他人模型",
+    "a world of 100 transitions": "只用 100 个转移训练的世界",
+}
+TRUST = {"trust": {"en": "on", "zh": "开"}, "no trust": {"en": "off", "zh": "关"}}
+
+
+def poisons(language: str) -> str:
+    """What bad models do to an agent that imagines."""
+    result = read("poisons")
+    title = {
+        "en": "What does a bad model do? `hop_plus` on 4x4, as much imagined play as real, {steps:,} steps, {seeds} seeds, with trust and without. Unexplained: 1 - explained variance of the critic on real play, second half of the run. Distrusted: models whose mean trust then was below .9.",
+        "zh": "坏模型会造成什么？4x4 上的 `hop_plus`，想象数据与真实数据各半，{steps:,} 步，{seeds} 个种子，开启与关闭信任。未解释：训练后半段评论家在真实对局上的 1 − 解释方差。不被信任：此间平均信任低于 0.9 的模型。",
+    }[language].format(**result)
+    heads = {
+        "en": ("poison", "trust", "final return", "over `ppo`'s", "steps to 2.8", "unexplained", "distrusted"),
+        "zh": ("毒", "信任", "末段回报", "与 `ppo` 之比", "达到 2.8 的步数", "未解释", "不被信任"),
+    }[language]
+    never = {"en": "never", "zh": "从未"}[language]
+
+    def cells(one: dict[str, Any]) -> tuple[str, ...]:
+        steps = one["steps_to_goal"]
+        return (
+            f"{sum(one['returns']) / len(one['returns']):.3f}",
+            f"{one.get('over_ppo', 1.0):.3f}",
+            never if steps is None else f"{steps:,.0f}",
+            f"{one['unexplained']:.2f}",
+            one["distrusted"] or "",
+        )
+
+    rows = [("`ppo`", "", *cells(result["ppo"]))]
+    for name, one in result["poisons"].items():
+        poison, trust = name.rsplit(", ", 1)
+        rows.append((poison if language == "en" else POISONS[poison], TRUST[trust][language], *cells(one)))
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of('poisons')}"
+
+
+HOP_PLUS = {
+    "4x4": {
+        "ppo": "ppo_4x4_short",
+        "omg": "omg_4x4_short",
+        "hop_plus, hindsight goals": "hop_plus_4x4_short",
+        "hop_plus, goal vectors": "hop_plus_4x4_z16",
+    },
+}
+
+
+def hop_plus(language: str) -> str:
+    """Self-play of agents that imagine, beside those that do not."""
+    title = {
+        "en": "Self-play, mean return with the 95% interval over seeds, 2,000 episodes for each (`omg` 10,000). Seconds: training of all seeds on two cores that had other work to do, without compiling.",
+        "zh": "自我对弈，平均回报附种子间 95% 区间，各 2,000 局（`omg` 为 10,000 局）。秒：在两个同时忙于其他工作的核上训练全部种子的时间，不含编译。",
+    }[language]
+    heads = {
+        "en": ("board", "agent", "seeds", "real steps", "return", "seconds"),
+        "zh": ("棋盘", "智能体", "种子", "真实步数", "回报", "秒"),
+    }[language]
+    rows = []
+    for board, agents in HOP_PLUS.items():
+        for agent, name in agents.items():
+            found = read(name)
+            rows.append(
+                (
+                    board,
+                    agent,
+                    str(found["seeds"]),
+                    f"{found['env_steps']:,}",
+                    with_interval(found["interval"], ".3f"),
+                    f"{found['training_seconds']:,.0f}",
+                )
+            )
+    names = [name for agents in HOP_PLUS.values() for name in agents.values()]
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of(*names)}"
+
+
 TABLES: dict[str, Callable[[str], str]] = {
     "world": world,
     "imagination": imagination,
     "sample_efficiency": sample_efficiency,
     "course": course,
+    "poisons": poisons,
+    "hop_plus": hop_plus,
 }

@@ -338,6 +338,8 @@ ADAPTATION = {
     "4x4": {
         "ppo": "adaptation_4x4_ppo",
         "omg": "adaptation_4x4_omg",
+        "ppo, shared": "adaptation_4x4_ppo_shared",
+        "omg, shared": "adaptation_4x4_omg_shared",
         "omg, pretrained": "adaptation_4x4_omg_pretrained",
         "hop_plus": "adaptation_4x4_hop_plus",
         "hop_plus, marginals": "adaptation_4x4_hop_plus_marginals",
