@@ -67,3 +67,25 @@ def test_the_world_is_judged_and_shown(trained, capsys):
     assert main(["report", str(folder)]) == 0
     page = next(folder.glob("*.html")).read_text()
     assert 'id="world"' in page and "Foretold and true, 1" in page
+
+
+def test_it_plans_at_the_table_in_its_world(trained, capsys):
+    folder = str(trained / "whole")
+    flags = "--episodes 2 --planning.kind search --planning.trees 2 --planning.simulations 3 --planning.depth 2"
+    assert main(["evaluate", folder, *flags.split(), "--planning.model", "world", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "--planning.kind search --planning.model world --planning.trees 2" in found["command"]
+    assert found["interval"] == found["interval_greedy"], "a planner always takes the best"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("--planning.kind search --planning.trees 0", "--planning.trees is 0; give 1 or more"),
+        ("--adaptation --series 0", "--series is 0; give 1 or more"),
+        ("--adaptation --kinds idler", "--kinds is idler; give some of nearest_stag"),
+    ],
+)
+def test_what_makes_no_sense_is_said(trained, capsys, line, reason):
+    assert main(["evaluate", str(trained / "whole"), *line.split()]) == 2
+    assert reason in capsys.readouterr().err
