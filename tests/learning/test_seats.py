@@ -137,8 +137,8 @@ def test_shared_parameters_are_equivariant_up_to_the_order_of_a_sum():
     start = learner.init(config, Task(game, Lineup(()), NUM_UPDATES), key=jax.random.key(0))
     turned = replace(turn_start(start, game, 1), params=start.params, optimizer=start.optimizer)
     turned = replace(turned, learner_keys=start.learner_keys)
-    step = lambda game, state: train_step(config, Task(game, Lineup(()), NUM_UPDATES), state)[0]  # noqa: E731
-    one, other = step(game, start), step(turned_spawns(game, 1), turned)
+    step = trainer(game, config)
+    (one, _), (other, _) = step(start, jnp.int32(0)), step(turned, jnp.int32(1))
     for leaf, turned_leaf in zip(jax.tree.leaves(one.params), jax.tree.leaves(other.params), strict=True):
         np.testing.assert_allclose(leaf, turned_leaf, rtol=1e-3, atol=1e-4)
 
