@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hopplus.cli.main import main
+from hopplus.evaluation.crossplay import Guest, seed_pairs
 from hopplus.games.coplayers import Random
 from hopplus.runs import load
 from hopplus.runs.lineups import seat_players, split
@@ -124,3 +125,40 @@ def test_evaluations_with_the_same_seed_are_the_same(runs, capsys):
 
 def test_a_lineup_is_cut_at_commas_outside_of_brackets():
     assert split("noisy(random, 0.1), runs/a:2,random") == ["noisy(random, 0.1)", "runs/a:2", "random"]
+
+
+def test_everybody_plays_with_everybody(runs, capsys):
+    capsys.readouterr()
+    assert main(["crossplay", "one", "other", "random", "--episodes", "100", "--out", "crossed", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == json.loads((runs / "crossed" / "crossplay.json").read_text())
+    assert found["players"] == ["one", "other", "random"] and found["seeds"] == [2, 1, 1]
+    means = np.array([[cell["estimate"] for cell in row] for row in found["returns"]])
+    assert means[0, 2] == pytest.approx(DEFECTING, abs=2), "it defects among those who play at random"
+    assert means[0, 0] < 15, "and among its own other seed, which defects too"
+    assert means[2, 0] < means[2, 2] < means[0, 2], "to be one of its co-players is no pleasure"
+    assert found["returns"][0][2]["low"] is not None and found["returns"][1][2]["low"] is None
+    assert (runs / "crossed" / "crossplay.png").stat().st_size > 5_000
+    assert main(["crossplay", "one", "random", "--episodes", "10"]) == 0
+    assert "among random" in capsys.readouterr().out
+
+
+def test_strangers_are_other_seeds():
+    run, other, script = Guest("run", (), 3), Guest("other", (), 2), Guest("random", (), 1)
+    assert seed_pairs(run, run) == [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+    assert len(seed_pairs(run, other)) == 6 and seed_pairs(script, script) == [(0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("random idler", "give one run folder at least"),
+        ("one one", "somebody is named twice"),
+        ("one runs/nowhere", "there is no run folder runs/nowhere"),
+        ("one --episodes 0", "--episodes is 0; give 1 or more"),
+    ],
+)
+@pytest.mark.usefixtures("runs")
+def test_what_cannot_be_crossed_is_said(capsys, line, reason):
+    assert main(["crossplay", *line.split()]) == 2
+    assert reason in capsys.readouterr().err

@@ -5,6 +5,7 @@ import sys
 import tyro
 
 from hopplus.cli.check import check
+from hopplus.cli.crossplay import crossplay
 from hopplus.cli.evaluate import evaluate
 from hopplus.cli.games import games
 from hopplus.cli.play import play
@@ -21,6 +22,7 @@ VERBS = {
     "pretrain": pretrain,
     "train": train,
     "evaluate": evaluate,
+    "crossplay": crossplay,
     "runs": runs,
     "report": report,
 }

@@ -1,11 +1,14 @@
 """Line-ups of trained policies, scripts and other runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import equinox as eqx
 import jax
 
+from hopplus.evaluation.crossplay import Guest
 from hopplus.games.coplayers import Lineup, Policy, read_policies
+from hopplus.games.game import Game
 from hopplus.learning.planner import PlanningConfig
 from hopplus.runs.run import NO_PLANNING, Run, load
 
@@ -36,6 +39,33 @@ def seat_players(
         players = (*first, *(_player(text, run, len(first) + index, greedy) for index, text in enumerate(texts)))
     order = [(seat - rotate) % seats for seat in range(seats)]
     return Lineup(tuple(players[seat] for seat in order)), [names[seat] for seat in order]
+
+
+def read_guests(texts: Sequence[str]) -> tuple[Game, list[Guest]]:
+    """Runs and scripts for cross-play, and the game of the runs, which must be the same."""
+    if len(set(texts)) < len(texts):
+        raise ValueError("somebody is named twice; a run meets its own other seeds anyway")
+    runs = {text: load(text) for text in texts if Path(text).is_dir()}
+    if not runs:
+        raise ValueError("give one run folder at least, as in runs/ppo: it names the game")
+    game = next(iter(runs.values())).game
+    guests = []
+    for text in texts:
+        if text not in runs:
+            if "/" in text:
+                raise ValueError(f"there is no run folder {text}; give a run, as in runs/other, or a script")
+            (policy,) = read_policies(text, game.spec)
+            guests.append(Guest(text, (policy,) * game.spec.num_agents, 1))
+            continue
+        run = runs[text]
+        if not eqx.tree_equal(run.game, game):
+            raise ValueError(f"{text} plays {run.config.game}; give runs of the same game")
+        if run.num_learning < game.spec.num_agents:
+            raise ValueError(f"{text} was trained among {run.config.co_players}; give runs whose seats all learned")
+        guests.append(Guest(run.folder.name, run.players(), run.config.seeds))
+    if len({guest.name for guest in guests}) < len(guests):
+        raise ValueError("two runs have the same name; give folders with different names")
+    return game, guests
 
 
 def split(text: str) -> list[str]:
