@@ -11,7 +11,7 @@ import pytest
 from hopplus.games.board import Board
 from hopplus.games.matrix import CHICKEN, PRISONERS_DILEMMA, STAG_HUNT, MatrixGame, MatrixState
 from hopplus.games.stag_hunt import HUNT_STAG, StagHunt
-from hopplus.planning.model import Model, best, key_of, look, soft
+from hopplus.planning.model import Model, best, key_of, look, play_out, soft
 from hopplus.planning.one_step import one_step
 from hopplus.planning.search import SearchConfig, grow, search
 from reference import NO_ACTION
@@ -108,6 +108,22 @@ def test_nothing_is_worth_anything_after_the_end(planner):
     else:
         plan = one_step(model, last_round, in_every_tree("copies", 2), key=jax.random.key(0))
     np.testing.assert_allclose(plan.values, [PRISONERS_DILEMMA[0][1], PRISONERS_DILEMMA[1][1]])
+
+
+def test_a_line_that_is_played_out_needs_no_critic():
+    """A critic that boasts is heard only about what lies beyond the playout; here that is after the end."""
+    boastful = lambda *_: (jnp.where(jnp.arange(2) == 1, 0.0, -jnp.inf), jnp.float32(1000))  # noqa: E731
+    model = model_of(PRISONERS_DILEMMA, judge=boastful)
+    first = model.game.reset(key=jax.random.key(0))
+    nodes, outlook = look(model, first, habit("copies"))
+    opened, replied, both = (jnp.float32(PRISONERS_DILEMMA[1][reply]) for reply in (0, 0, 1))
+    worth = play_out(model, nodes, outlook, HORIZON, key=jax.random.key(1))
+    np.testing.assert_allclose(worth, opened + (HORIZON - 1) * both)
+    short = play_out(model, nodes, outlook, 1, key=jax.random.key(1))
+    np.testing.assert_allclose(short, replied + 1000)
+    config = SearchConfig(trees=1, simulations=8, depth=2, playout=HORIZON)
+    values = search(config, model, first, in_every_tree("copies", 1), key=jax.random.key(2)).values
+    assert np.all(np.asarray(values) < 100)
 
 
 def test_one_step_adds_what_the_critic_says():

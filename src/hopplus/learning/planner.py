@@ -49,7 +49,7 @@ class PlanningConfig:
         """Raise where a setting makes no sense."""
         check_least("planning", self, 0, "beta", "opinion")
         check_least("planning", self.search, 1, "trees", "simulations", "depth")
-        check_least("planning", self.search, 0, "exploration")
+        check_least("planning", self.search, 0, "exploration", "playout")
 
 
 class Planner(Policy):

@@ -93,6 +93,23 @@ def follow(model: Model, node: Node, action: Int32[Array, ""], *, key: Key[Array
     return after, outlook, Edge(rewards[0], jnp.where(over, 0.0, jnp.float32(model.discount)))
 
 
+def play_out(model: Model, node: Node, outlook: Outlook, num_steps: int, *, key: Key[Array, ""]) -> Float32[Array, ""]:
+    """What a node is worth if the own policy goes on from it for some steps, and the critic is asked only then."""
+
+    def one_step(carry, numbers):
+        node, outlook, total, worth = carry
+        act_key, step_key = jax.random.split(jax.random.wrap_key_data(numbers))
+        levels = random_levels(1, 1, key=act_key)[0]
+        (action,) = sample_actions(jnp.exp(outlook.log_probabilities)[None], levels=levels)
+        node, outlook, edge = follow(model, node, action, key=step_key)
+        return (node, outlook, total + worth * edge.reward, worth * edge.discount), None
+
+    begin = (node, outlook, jnp.float32(0), jnp.float32(1))
+    numbers = jax.random.key_data(jax.random.split(key, num_steps))
+    (_, outlook, total, worth), _ = jax.lax.scan(one_step, begin, numbers)
+    return total + worth * outlook.value
+
+
 class Plan(eqx.Module):
     """What planning found out about the own actions."""
 

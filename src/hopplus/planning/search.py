@@ -18,7 +18,7 @@ import mctx as typed_mctx
 from jaxtyping import Array, Float32, Int32, Key, PyTree
 
 from hopplus.games.coplayers import Memory
-from hopplus.planning.model import Model, Node, Outlook, Plan, average, follow, look
+from hopplus.planning.model import Edge, Model, Node, Outlook, Plan, average, follow, look, play_out
 
 ILLEGAL = -1e9
 mctx: Any = typed_mctx
@@ -39,6 +39,8 @@ class SearchConfig:
     """The most steps that a tree looks ahead; beyond, the critic answers."""
     exploration: float = 1.25
     """How much the policy's opinion counts beside what was found."""
+    playout: int = 0
+    """Steps that the policy goes on from a new node before the critic is asked: for critics that know no better."""
 
 
 def search(config: SearchConfig, model: Model, state: PyTree[Array], companies: Memory, *, key: Key[Array, ""]) -> Plan:
@@ -54,14 +56,12 @@ def grow(config: SearchConfig, model: Model, nodes: Node, outlook: Outlook, *, k
 
     def expand(_: Any, numbers: Array, actions: Int32[Array, " trees"], nodes: Node) -> tuple[Any, Node]:
         keys = jax.random.split(jax.random.wrap_key_data(numbers), len(actions))
-        after, outlook, edge = jax.vmap(lambda node, action, key: follow(model, node, action, key=key))(
-            nodes, actions, keys
-        )
+        after, outlook, edge, value = jax.vmap(partial(_expand, config.playout, model))(nodes, actions, keys)
         found = mctx.RecurrentFnOutput(
             reward=edge.reward,
             discount=edge.discount,
             prior_logits=_logits(outlook),
-            value=outlook.value,
+            value=value,
         )
         return found, after
 
@@ -76,6 +76,18 @@ def grow(config: SearchConfig, model: Model, nodes: Node, outlook: Outlook, *, k
         num_simulations=config.simulations,
         max_depth=config.depth,
     )
+
+
+def _expand(
+    playout: int, model: Model, node: Node, action: Int32[Array, ""], key: Key[Array, ""]
+) -> tuple[Node, Outlook, Edge, Float32[Array, ""]]:
+    """A new node, and what it is worth. What comes after the end is worth nothing: such an edge has discount 0."""
+    if not playout:
+        after, outlook, edge = follow(model, node, action, key=key)
+        return after, outlook, edge, outlook.value
+    follow_key, playout_key = jax.random.split(key)
+    after, outlook, edge = follow(model, node, action, key=follow_key)
+    return after, outlook, edge, play_out(model, after, outlook, playout, key=playout_key)
 
 
 def _logits(outlook: Outlook) -> Float32[Array, "trees actions"]:
