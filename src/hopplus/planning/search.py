@@ -45,7 +45,7 @@ class SearchConfig:
 
 def search(config: SearchConfig, model: Model, state: PyTree[Array], companies: Memory, *, key: Key[Array, ""]) -> Plan:
     """From one state, with a company for each tree, stacked."""
-    nodes, outlook = jax.vmap(partial(look, model, state))(companies)
+    nodes, outlook = jax.vmap(partial(look, model, state), axis_size=config.trees)(companies)
     tree = grow(config, model, nodes, outlook, key=key)
     found = tree.summary()
     return average(found.qvalues, found.visit_counts, outlook.legal[0])
