@@ -2,12 +2,17 @@
 
 One learner imagines at many tables, up to the batch that its policy learns from: its policy, its models of three
 co-players, its world. The bare program runs the same networks on as many recorded situations and does nothing else: no
-draws, no views, no records.
+draws, no views, no records. On one core, as a learner has it where cores are shared out; XLA also spreads the large
+products of the bare networks over several cores, if it has them, and gains less from them in play that goes step by
+step.
 
-    python benchmarks/imagination.py [--quick]
+    python benchmarks/imagination.py            4x4 and 8x8 on one core
+    python benchmarks/imagination.py --quick    4x4, five short rounds
+    python benchmarks/imagination.py --cores 2
 """
 
 import argparse
+import os
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -83,7 +88,11 @@ def networks_alone(game: Any, config: Any, params: Any, mind: Any, member: Any, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="4x4 only, five short rounds")
-    quick = parser.parse_args().quick
+    parser.add_argument("--cores", type=int, default=1, help="cores that XLA may use, of those that there are")
+    given = parser.parse_args()
+    quick = given.quick
+    if hasattr(os, "sched_setaffinity"):  # before JAX is first used
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-given.cores :])
     found = {}
     for name in ("stag-hunt-4x4",) if quick else ("stag-hunt-4x4", "stag-hunt-8x8"):
         timed = programs(name, tables=256, length=18)
@@ -96,7 +105,8 @@ def main() -> None:
             "over_real": ratios["real play, four seats"],
             "steps_per_second": {each.name: each.steps_per_second for each in timed},
         }
-    print_json({"over_networks": found["stag-hunt-4x4"]["over_networks"], "games": found}, ["jax"])
+    first = found["stag-hunt-4x4"]["over_networks"]
+    print_json({"over_networks": first, "cores": given.cores, "games": found}, ["jax"])
 
 
 if __name__ == "__main__":

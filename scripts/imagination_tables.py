@@ -46,25 +46,27 @@ def world(language: str) -> str:
 
 def imagination(language: str) -> str:
     """How fast imagined play is."""
-    result = read("imagination")
+    names = ("imagination", "imagination_two_cores")
     title = {
-        "en": "How fast is imagined play? One learner, 256 tables, against its networks alone on the same batch, and against real play of all four seats.",
-        "zh": "想象中的对局有多快？一个学习者，256 张桌子，与同一批数据上单独运行其网络相比，以及与四个座位的真实对局相比。",
+        "en": "How fast is imagined play? One learner, 256 tables, on one core as learners have it, and where XLA may use two, against its networks alone on the same batch, and against real play of all four seats.",
+        "zh": "想象中的对局有多快？一个学习者，256 张桌子，用一个核（学习者通常如此）以及允许 XLA 用两个核，与同一批数据上单独运行其网络相比，以及与四个座位的真实对局相比。",
     }[language]
     heads = {
-        "en": ("game", "imagined steps/s", "over its networks alone", "over real play"),
-        "zh": ("博弈", "想象步/秒", "与单独运行网络之比", "与真实对局之比"),
+        "en": ("game", "cores", "imagined steps/s", "over its networks alone", "over real play"),
+        "zh": ("博弈", "核", "想象步/秒", "与单独运行网络之比", "与真实对局之比"),
     }[language]
     rows = [
         (
             game,
+            str(result["cores"]),
             f"{found['steps_per_second']['imagined play']:,.0f}",
             f"{found['over_networks']:.2f}",
             f"{found['over_real']:.2f}",
         )
+        for result in map(read, names)
         for game, found in result["games"].items()
     ]
-    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of('imagination')}"
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of(*names)}"
 
 
 def sample_efficiency(language: str) -> str:
