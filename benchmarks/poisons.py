@@ -22,7 +22,7 @@ from hopplus.evaluation.statistics import seed_interval
 from hopplus.learning import minds, replay
 from hopplus.learning.learner import LearnerConfig
 from hopplus.models import world
-from hopplus.report import read_run
+from hopplus.report import Run, read_run
 from hopplus.runs.agents import learner_of
 from hopplus.runs.config import RunConfig
 from hopplus.runs.progress import ProgressDisplay
@@ -104,26 +104,26 @@ POISONS: dict[str, Callable[[], Any]] = {
 }
 
 
-def final_returns(folder: Path) -> np.ndarray:
+def final_returns(found: Run) -> np.ndarray:
     """Of each seed, at the end of training."""
-    return read_run(folder).metrics["charts/episodic_return/mean"][-LAST:].mean(axis=0)
+    return found.metrics["charts/episodic_return/mean"][-LAST:].mean(axis=0)
 
 
-def unexplained(folder: Path) -> float:
+def unexplained(found: Run) -> float:
     """1 - explained variance of the critics on real play, over the second half of the run."""
-    explained = read_run(folder).metrics["policy/explained_variance"]
+    explained = found.metrics["policy/explained_variance"]
     return float(1 - explained[len(explained) // 2 :].mean())
 
 
-def median_steps(folder: Path) -> float | None:
+def median_steps(found: Run) -> float | None:
     """Real steps to a return of 2.8; None where half of the seeds never got there."""
-    steps = float(np.median(steps_to_goal(read_run(folder))))
+    steps = float(np.median(steps_to_goal(found)))
     return steps if np.isfinite(steps) else None
 
 
-def distrusted(folder: Path) -> str:
+def distrusted(found: Run) -> str:
     """Which models were trusted less than SOUND, in the mean over the second half of the run."""
-    metrics = read_run(folder).metrics
+    metrics = found.metrics
     means = {
         name: float(np.nanmean(metrics[f"trust/{name}"][len(metrics[f"trust/{name}"]) // 2 :])) for name in TRUSTED
     }
@@ -149,13 +149,14 @@ def run(
         else:
             with poison():
                 train(config, folder, watcher=display)
-    returns = final_returns(folder)
+    found = read_run(folder)
+    returns = final_returns(found)
     return {
         "returns": returns.tolist(),
         "interval": asdict(seed_interval(returns)),
-        "unexplained": unexplained(folder),
-        "steps_to_goal": median_steps(folder),
-        "distrusted": distrusted(folder) if agent == "hop_plus" and trust else None,
+        "unexplained": unexplained(found),
+        "steps_to_goal": median_steps(found),
+        "distrusted": distrusted(found) if agent == "hop_plus" and trust else None,
     }
 
 

@@ -50,7 +50,7 @@ def test_a_seat_can_tell_what_another_sees_and_may_do(name):
     assert jnp.any(steps.reset_before)
 
 
-@pytest.mark.parametrize("name", ["arenas", "snowdrift", "matrix"])
+@pytest.mark.parametrize("name", GAMES)
 def test_a_view_tells_the_whole_state(name):
     game = GAMES[name]
     agents = game.spec.num_agents

@@ -98,6 +98,7 @@ def test_its_own_opinion_decides_what_planning_leaves_open():
     [
         ({"search": SearchConfig(trees=0)}, "--planning.trees is 0; give 1 or more"),
         ({"search": SearchConfig(simulations=0)}, "--planning.simulations is 0; give 1 or more"),
+        ({"search": SearchConfig(exploration=0.0)}, "--planning.exploration is 0.0; give a number above 0"),
         ({"beta": -1.0}, "--planning.beta is -1.0; give 0 or more"),
     ],
 )

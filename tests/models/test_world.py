@@ -132,9 +132,8 @@ def learned(params=None):
     return LearnedGame(params or wild(), GAME, jax.vmap(partial(from_view, SPEC))(views))
 
 
-def test_a_learned_world_is_a_game(monkeypatch):
+def test_a_learned_world_is_a_game():
     """What of the contract applies: everything but the law of spawns, which is that of its starts, and seat by seat."""
-    monkeypatch.setattr(contract, "NUM_TABLES", 64)
     names = [name for name, _, _ in (*contract.PROMISES_OF_A_RESET, *contract.PROMISES_OF_PLAY)]
     leave_out = {"spawns", "seats"}
     assert leave_out <= set(names), names

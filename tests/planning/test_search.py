@@ -20,7 +20,7 @@ from reference.matrix import Rules
 from reference.matrix_solver import best_response, situations
 
 HORIZON = 4
-PAYOFFS = {"prisoner's dilemma": PRISONERS_DILEMMA, "chicken": CHICKEN}
+PAYOFFS = {"stag hunt": STAG_HUNT, "prisoner's dilemma": PRISONERS_DILEMMA, "chicken": CHICKEN}
 AFTER = {
     "copies": {NO_ACTION: (1, 0), 0: (1, 0), 1: (0, 1)},
     "opposes": {NO_ACTION: (0, 1), 0: (0, 1), 1: (1, 0)},
@@ -144,7 +144,7 @@ def opinionated(view, _legal, _company):
     return jnp.log(jnp.asarray(PRIOR)), 2.0 - view.last_actions[0] - view.time
 
 
-@pytest.mark.parametrize("simulations", [2, 40])
+@pytest.mark.parametrize("simulations", [1, 2, 5, 40])
 def test_the_tree_is_that_of_a_plain_python_search(simulations):
     """Golden trees: every visit and every value at the root, against one who copies."""
     model = model_of(PRISONERS_DILEMMA, judge=opinionated)

@@ -1,6 +1,5 @@
 """`hopplus evaluate RUN --adaptation`: the frozen agent with every line-up of scripts, beside the best response."""
 
-import math
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from hopplus import __version__
+from hopplus.cli.figures import plus_minus
 from hopplus.evaluation.adaptation import KINDS, agent_returns, lineups, normalised
 from hopplus.evaluation.statistics import mean_of_known, seed_interval
 from hopplus.games.coplayers import seat_names
@@ -148,7 +148,7 @@ def print_adaptation(name: str, result: dict[str, Any], console: Console) -> Non
         table.add_column(column)
     for row in result["lineups"]:
         oracle = f"{row['oracle']:.2f} {SCRIPTED.get(row['oracle_player'], 'PPO')}"
-        table.add_row(*_cells(row["lineup"], row, oracle), _words(row["normalised"]["sampled"]))
+        table.add_row(*_cells(row["lineup"], row, oracle), plus_minus(row["normalised"]["sampled"]))
     table.add_section()
     for label, name in (("mean", "mean"), ("norm.", "normalised")):
         table.add_row(*_cells(label, result[name], f"{result[name]['oracle']:.2f}"), "")
@@ -203,12 +203,4 @@ def _intervals(by_manner: np.ndarray) -> dict[str, Any]:
 
 def _cells(label: str, row: dict[str, Any], oracle: str) -> list[str]:
     scripted = [f"{row[name]:.2f}" for name in SCRIPTED]
-    return [label, _words(row["sampled"]), f"{row['greedy']['estimate']:.2f}", oracle, *scripted]
-
-
-def _words(interval: dict[str, float]) -> str:
-    """The interval is symmetric, and the table is wide."""
-    estimate, high = interval["estimate"], interval["high"]
-    if not math.isfinite(estimate):
-        return "-"
-    return f"{estimate:.2f} ±{high - estimate:.2f}" if math.isfinite(high) else f"{estimate:.2f}"
+    return [label, plus_minus(row["sampled"]), f"{row['greedy']['estimate']:.2f}", oracle, *scripted]

@@ -13,8 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from hopplus import __version__
+from hopplus.cli.figures import plus_minus, without_nan
 from hopplus.evaluation.crossplay import cross_play
-from hopplus.evaluation.statistics import Interval, seed_interval
+from hopplus.evaluation.statistics import seed_interval
 from hopplus.learning.devices import num_cores, use_cores
 from hopplus.report.crossplay import heat_map
 from hopplus.report.curves import save_figure
@@ -60,22 +61,17 @@ def crossplay(
         "episodes": episodes,
         "players": [guest.name for guest in guests],
         "seeds": [guest.seeds for guest in guests],
-        "returns": [[_known(seed_interval(cell)) for cell in row] for row in returns],
+        "returns": [[asdict(seed_interval(cell)) for cell in row] for row in returns],
     }
     if out:
         out.mkdir(parents=True, exist_ok=True)
-        write_json(out / "crossplay.json", found)
+        write_json(out / "crossplay.json", without_nan(found))
         save_figure(heat_map(found["players"], found["returns"]), out / "crossplay.png")
     if json_line:
-        print(json.dumps(found))
+        print(json.dumps(without_nan(found)))
     else:
         _print(found, Console())
     return 0
-
-
-def _known(interval: Interval) -> dict[str, float | None]:
-    """One seed tells no interval."""
-    return {name: value if value == value else None for name, value in asdict(interval).items()}
 
 
 def _print(found: dict[str, Any], console: Console) -> None:
@@ -85,12 +81,6 @@ def _print(found: dict[str, Any], console: Console) -> None:
     for name in found["players"]:
         table.add_column(f"among {escape(name)}")
     for name, row in zip(found["players"], found["returns"], strict=True):
-        table.add_row(escape(name), *map(_words, row))
+        table.add_row(escape(name), *map(plus_minus, row))
     console.print(table)
     console.print("± is half of the 95% interval over seeds. A run among its own kind: other seeds than its own.")
-
-
-def _words(interval: dict[str, float | None]) -> str:
-    estimate, high = interval["estimate"], interval["high"]
-    assert estimate is not None
-    return f"{estimate:.2f}" if high is None else f"{estimate:.2f} ±{high - estimate:.2f}"

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from hopplus import __version__
 from hopplus.cli.adaptation import DEFAULT_COMPANY, Company, judge_adaptation, print_adaptation
+from hopplus.cli.figures import without_nan
 from hopplus.cli.others import judge_others, print_others
 from hopplus.cli.world import judge_world, print_world
 from hopplus.evaluation.selfplay import Played, play
@@ -127,9 +128,9 @@ def _judge_play(
 def _tell(run: Path, kept: str | None, found: dict[str, Any], json_line: bool, show: Callable[..., None]) -> int:
     """Keep what was found in a file of the run folder, where it has one, and print it."""
     if kept:
-        write_json(run / kept, _without_nan(found))
+        write_json(run / kept, without_nan(found))
     if json_line:
-        print(json.dumps(_without_nan(found)))
+        print(json.dumps(without_nan(found)))
     else:
         show(str(run), found, Console())
     return 0
@@ -171,15 +172,6 @@ def figures(spec: GameSpec, played: dict[str, Played], names: list[str]) -> dict
         ],
         "trend": asdict(trend) if trend else None,
     }
-
-
-def _without_nan(found: Any) -> Any:
-    """JSON knows no NaN: what a single seed cannot tell is null."""
-    if isinstance(found, dict):
-        return {name: _without_nan(value) for name, value in found.items()}
-    if isinstance(found, list):
-        return [_without_nan(value) for value in found]
-    return None if isinstance(found, float) and not math.isfinite(found) else found
 
 
 def _print_tables(name: str, result: dict[str, Any], console: Console) -> None:

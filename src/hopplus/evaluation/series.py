@@ -14,7 +14,7 @@ from jaxtyping import Array, Float32, Key
 
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import Game
-from hopplus.games.rollout import JointPolicy, open_table, random_levels, sample_actions, take_if
+from hopplus.games.rollout import JointPolicy, advance, open_table, random_levels
 from hopplus.learning.devices import in_parts
 
 NUM_TABLES = 1000
@@ -27,19 +27,16 @@ def play_series(game: Game, policy: JointPolicy, length: int, *, key: Key[Array,
     numbers = jax.random.key_data(play_key)
 
     def one_step(carry):
-        state, memory, returns, episode, step = carry
+        table, returns, episode, step = carry
         act_key, step_key, reset_key = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(numbers), step), 3)
-        probabilities, memory = policy(game.observe(state), game.legal(state), memory)
         levels = random_levels(1, game.spec.num_agents, key=act_key)[0]
-        state, rewards = game.step(state, sample_actions(probabilities, levels=levels), key=step_key)
-        over = game.terminated(state)[0]
-        returns += jnp.where(jnp.arange(length) == episode, rewards[0], 0.0)
-        state = take_if(over, game.reset(key=reset_key), state)
-        memory = take_if(over, policy.again(memory), memory)
-        return state, memory, returns, episode + over, step + 1
+        keys = {"step_key": step_key, "reset_key": reset_key}
+        table, played = advance(game, policy, table, levels=levels, **keys, is_over=lambda terminated: terminated[0])
+        returns += jnp.where(jnp.arange(length) == episode, played.rewards[0], 0.0)
+        return table, returns, episode + table.reset_before, step + 1
 
-    begin = (first.state, first.memory, jnp.zeros(length, jnp.float32), jnp.int32(0), jnp.int32(0))
-    return jax.lax.while_loop(lambda carry: carry[3] < length, one_step, begin)[2]
+    begin = (first, jnp.zeros(length, jnp.float32), jnp.int32(0), jnp.int32(0))
+    return jax.lax.while_loop(lambda carry: carry[2] < length, one_step, begin)[1]
 
 
 def play_rows(

@@ -119,8 +119,11 @@ def advance(
     levels: Float32[Array, " agents"],
     step_key: Key[Array, ""],
     reset_key: Key[Array, ""],
+    is_over: Callable[[Bool[Array, " agents"]], Bool[Array, ""]] = jnp.all,
 ) -> tuple[Table, Step]:
     """One step of all seats; where that ends the episode, the table is given a fresh one.
+
+    `is_over` tells from who has left whether the episode is over.
 
     The views are built first, from the state that the loop carries: built last, from a state that is only being
     computed, XLA would compute that anew for every cell of the board.
@@ -131,7 +134,7 @@ def advance(
     actions = sample_actions(probabilities, levels=levels)
     state, rewards = game.step(table.state, actions, key=step_key)
     terminated = game.terminated(state)
-    over = jnp.all(terminated)
+    over = is_over(terminated)
     played = Step(
         state=table.state,
         observation=observation,
@@ -144,14 +147,9 @@ def advance(
         terminated_after=terminated,
         memory=memory,
     )
-    state = take_if(over, game.reset(key=reset_key), state)
-    memory = take_if(over, policy.again(memory), memory)
+    state = _where(over, game.reset(key=reset_key), state)
+    memory = _where(over, policy.again(memory), memory)
     return Table(state, memory, over), played
-
-
-def take_if(condition: Bool[Array, ""], new: PyTree[Array], old: PyTree[Array]) -> PyTree[Array]:
-    """All of the new one, or all of the old one."""
-    return jax.tree.map(lambda one, other: jnp.where(condition, one, other), new, old)
 
 
 def rollout(
@@ -204,3 +202,7 @@ def play_episode(game: Game, policy: JointPolicy, *, key: Key[Array, ""]) -> Epi
 def _key_data(key: Key[Array, ""], num_steps: int) -> UInt32[Array, "{num_steps} words"]:
     """A key for each step, as plain numbers: JAX's reuse checker takes a mapped loop over keys for their reuse."""
     return jax.random.key_data(jax.random.split(key, num_steps))
+
+
+def _where(condition: Bool[Array, ""], new: PyTree[Array], old: PyTree[Array]) -> PyTree[Array]:
+    return jax.tree.map(lambda one, other: jnp.where(condition, one, other), new, old)

@@ -49,7 +49,9 @@ class PlanningConfig:
         """Raise where a setting makes no sense."""
         check_least("planning", self, 0, "beta", "opinion")
         check_least("planning", self.search, 1, "trees", "simulations", "depth")
-        check_least("planning", self.search, 0, "exploration", "playout")
+        check_least("planning", self.search, 0, "playout")
+        if self.search.exploration <= 0:
+            raise ValueError(f"--planning.exploration is {self.search.exploration}; give a number above 0")
 
 
 class Planner(Policy):
