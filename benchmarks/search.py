@@ -16,7 +16,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import mctx as typed_mctx
 
 from hopplus.games.presets import make
 from hopplus.learning import minds
@@ -25,15 +24,12 @@ from hopplus.learning.planner import Planner, draw_goals
 from hopplus.models import actor_critic
 from hopplus.models.goals import goal_size
 from hopplus.planning.model import Model, follow, look
-from hopplus.planning.search import SearchConfig
+from hopplus.planning.search import ILLEGAL, SearchConfig, mctx
 from hopplus.runs.agents import learner_of
 from measure import Program, measure, print_json, print_table, short, times_as_fast
 from torch_search import Search
 
 TABLES, TREES, SIMULATIONS, DEPTH = 32, 4, 200, 12
-ILLEGAL = -1e9
-mctx: Any = typed_mctx
-"""Its records have no constructors, as far as a type checker can see."""
 
 
 def planner_of(agent: str, game_name: str, search: SearchConfig) -> Planner:

@@ -168,6 +168,7 @@ HOP_PLUS = {
         "omg": "omg_4x4_short",
         "hop_plus, hindsight goals": "hop_plus_4x4_short",
         "hop_plus, goal vectors": "hop_plus_4x4_z16",
+        "hop_plus, as in the table of adaptation": "hop_plus_4x4",
     },
     "8x8": {
         "ppo": "ppo_8x8_shared",
@@ -181,8 +182,8 @@ HOP_PLUS = {
 def hop_plus(language: str) -> str:
     """Self-play of agents that imagine, beside those that do not."""
     title = {
-        "en": "Self-play, mean return with the 95% interval over seeds, 2,000 episodes for each (`omg` on 4x4: 10,000). Seconds: training of all seeds on two cores that had other work to do, without compiling.",
-        "zh": "自我对弈，平均回报附种子间 95% 区间，各 2,000 局（4x4 上的 `omg` 为 10,000 局）。秒：在两个同时忙于其他工作的核上训练全部种子的时间，不含编译。",
+        "en": "Self-play, mean return with the 95% interval over seeds, 2,000 episodes for each (10,000 for `omg` and the last on 4x4). Seconds: training of all seeds on two cores that had other work to do, without compiling.",
+        "zh": "自我对弈，平均回报附种子间 95% 区间，各 2,000 局（4x4 上的 `omg` 与最后一行为 10,000 局）。秒：在两个同时忙于其他工作的核上训练全部种子的时间，不含编译。",
     }[language]
     heads = {
         "en": ("board", "agent", "seeds", "real steps", "return", "seconds"),
