@@ -64,7 +64,7 @@ def bare(planner: Planner, tables: int, policy: Any, name: str) -> Program:
     """mctx's own policy on a batch of trees: states and goals are given, and nothing is averaged or remembered."""
     states, _, impressions = situations(planner, tables)
     size = planner.planning.search
-    model = Model(planner.game, planner._judge, planner._foresee, planner.discount)
+    model = Model(planner.game, planner.judge, planner.foresee, planner.discount)
     draw = lambda impression, key: draw_goals(impression, size.trees, key=key)  # noqa: E731
     goals = jax.vmap(draw)(impressions, jax.random.split(jax.random.key(3), tables))
     repeat = lambda leaf: jnp.repeat(leaf, size.trees, axis=0)  # noqa: E731

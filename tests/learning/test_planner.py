@@ -8,34 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.games.board import Board
-from hopplus.games.stag_hunt import HUNT_HARE, HUNT_STAG, StagHunt
+from hopplus.games.stag_hunt import HUNT_HARE, HUNT_STAG
 from hopplus.learning import minds
-from hopplus.learning.minds import MindConfig, Player
-from hopplus.learning.planner import Planner, PlanningConfig, draw_goals
-from hopplus.models import actor_critic, world
-from hopplus.models.actor_critic import ActorCriticConfig
-from hopplus.models.goals import GoalsConfig, goal_size
-from hopplus.models.others import OthersConfig
+from hopplus.learning.planner import PlanningConfig, draw_goals
+from hopplus.models import world
 from hopplus.models.world import LearnedGame, WorldConfig, from_view
 from hopplus.planning.search import SearchConfig
 from situations import hunt
+from untrained import GAME, MIND, planner, player
 
-GAME = StagHunt(grid=Board(3, 3), num_players=3, num_stags=1, num_hares=1)
-MIND = MindConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="shared", hidden=4, keys=2))
-SMALL = SearchConfig(trees=6, simulations=14, depth=3)
 STAG, HARE, OTHER = 0, 1, 2
-
-
-def player(*, greedy=True):
-    """Untrained: what it knows of the game is what it plans in."""
-    size = goal_size(MIND.goals, GAME.spec)
-    params = actor_critic.init(ActorCriticConfig(hidden=(4,)), GAME.spec, size, key=jax.random.key(0))
-    return Player(params, minds.init(MIND, GAME.spec, key=jax.random.key(1)), GAME, MIND, greedy)
-
-
-def planner(kind, *, game=GAME, greedy=True, **settings):
-    return Planner(player(greedy=greedy), game, PlanningConfig(kind=kind, search=SMALL, **settings), 0.99)
 
 
 def seen_by_first(state):
@@ -71,7 +53,7 @@ def test_an_unreadable_co_player_is_expected_to_do_anything():
     state = hunt(GAME, players=[(1, 1), (1, 1), (1, 1)], stags=[(1, 1)], hares=[(0, 0)])
     of_others = jax.tree.map(lambda leaf: leaf[1:], GAME.observe(state))
     plan = planner("one_step")
-    foretold, _ = plan._foresee(of_others, GAME.legal(state)[1:], jax.nn.one_hot(jnp.array([OTHER, HARE]), 3))
+    foretold, _ = plan.foresee(of_others, GAME.legal(state)[1:], jax.nn.one_hot(jnp.array([OTHER, HARE]), 3))
     np.testing.assert_allclose(foretold[0], GAME.legal(state)[1] / GAME.legal(state)[1].sum(), rtol=1e-6)
     assert foretold[1, HUNT_STAG] != foretold[0, HUNT_STAG]
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from hopplus import __version__
 from hopplus.cli.figures import plus_minus
 from hopplus.evaluation.adaptation import KINDS, agent_returns, lineups, normalised
+from hopplus.evaluation.clairvoyant import Known
 from hopplus.evaluation.statistics import mean_of_known, seed_interval
 from hopplus.games.coplayers import seat_names
 from hopplus.learning.devices import num_cores, use_cores
@@ -49,6 +50,9 @@ class Company:
     """What co-players can be: every line-up of these is played. Also: patient_stag(3)."""
     series: int = 1
     """Episodes in a row with the same line-up; what the agent thinks of its co-players is carried on."""
+    known: Known = "nothing"
+    """What a planner is told of its co-players: nothing; goals: what they are after; others: exactly what they do. So
+    one can see what its beliefs and its models cost."""
     oracles: Path = Path("runs/oracles")
     """The folder that keeps the oracles."""
     oracle_steps: int | None = None
@@ -75,11 +79,12 @@ def judge_adaptation(
     run = load(folder)
     yardsticks = read_yardsticks(settings) or _measure(settings)
     started = time.perf_counter()
-    returns = _play(run, companies, episodes, company.series, seed, planning)
+    returns = _play(run, companies, episodes, company, seed, planning)
     seconds = time.perf_counter() - started
     given = [f"--episodes {episodes}"]
     given += [f'--kinds "{company.kinds}"'] if kinds != KINDS else []
     given += [f"--series {company.series}"] if company.series > 1 else []
+    given += [f"--known {company.known}"] if company.known != "nothing" else []
     given += [f"--oracles {company.oracles}", f"--oracle-steps {steps}", *planning_flags(planning)]
     return {
         "command": f"hopplus evaluate {folder} --adaptation {' '.join(given)} --seed {seed} --json",
@@ -91,6 +96,7 @@ def judge_adaptation(
         "seeds": config.seeds,
         "episodes": episodes,
         "series": company.series,
+        "known": company.known,
         "seconds": seconds,
         "oracle_steps": steps,
         "saw": what_it_saw(config),
@@ -175,7 +181,7 @@ def _play(
     run: Run,
     companies: list[tuple[str, ...]],
     episodes: int,
-    series: int,
+    company: Company,
     seed: int,
     planning: PlanningConfig,
 ) -> np.ndarray:
@@ -188,8 +194,9 @@ def _play(
             [run.players(greedy=manner == "greedy", planning=planning) for manner in manners],
             companies,
             episodes,
-            series,
+            company.series,
             num_seeds=run.config.seeds,
+            known=company.known,
             key=jax.random.key(seed),
             on_row=lambda: progress.advance(task),
         )

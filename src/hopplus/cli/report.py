@@ -9,26 +9,34 @@ import tyro
 from rich.console import Console
 
 from hopplus.cli.evaluate import RunPath
+from hopplus.evaluation.thoughts import thoughts_of
 from hopplus.games.draw import frames
 from hopplus.games.rollout import play_episode
+from hopplus.learning.planner import PlanningConfig
 from hopplus.report import Replay, page, read_run
 from hopplus.runs.config import check_seed
 from hopplus.runs.lineups import seat_players
-from hopplus.runs.run import Run, load
+from hopplus.runs.run import NO_PLANNING, Run, load
 
 
 def report(
     run: RunPath,
     out: Path | None = None,
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 6,
+    co_players: str | None = None,
+    planning: PlanningConfig = NO_PLANNING,
     seed: int = 0,
 ) -> int:
     """Write a page with the learning curves, the seats side by side, and a viewer of episodes. It needs no network.
+
+    Beside the board the viewer shows what the first seat believed of each co-player, and what it considered doing.
 
     Args:
         run: A run folder.
         out: Where to write the page; report.html in the run folder unless said.
         episodes: How many episodes of the final policies to put into the viewer, by turns of the seeds.
+        co_players: Who sits in the last seats of those episodes instead, as in `hopplus evaluate`.
+        planning: The run's policies plan before they act in those episodes.
         seed: The seed of those episodes.
     """
     if episodes < 1:
@@ -41,13 +49,13 @@ def report(
     if not target.parent.is_dir():
         raise ValueError(f"there is no folder {target.parent} to write {target.name} into; give another --out")
     with Console(stderr=True).status("playing episodes and drawing"):
-        target.write_text(page(record, _replays(loaded, episodes, seed)))
+        target.write_text(page(record, _replays(loaded, episodes, co_players, planning, seed)))
     print(f"wrote {target}")
     return 0
 
 
-def _replays(run: Run, episodes: int, seed: int) -> list[Replay]:
-    lineup, names = seat_players(run, None, greedy=True)
+def _replays(run: Run, episodes: int, co_players: str | None, planning: PlanningConfig, seed: int) -> list[Replay]:
+    lineup, names = seat_players(run, co_players, greedy=True, planning=planning)
     play = jax.jit(lambda lineup, key: play_episode(run.game, lineup, key=key))
     replays = []
     for index in range(episodes):
@@ -56,5 +64,6 @@ def _replays(run: Run, episodes: int, seed: int) -> list[Replay]:
         episode = jax.device_get(play(one, jax.random.fold_in(jax.random.key(seed), index)))
         returned = " ".join(f"{value:g}" for value in np.round(episode.returns, 2))
         title = f"episode {index + 1}, seed {of_seed}, greedy: {returned}"
-        replays.append(Replay(title, run.game.spec, frames(run.game, episode), names))
+        thoughts = thoughts_of(one.policies[0], run.game, episode.states, seat=0)
+        replays.append(Replay(title, run.game.spec, frames(run.game, episode), names, thoughts))
     return replays

@@ -8,6 +8,7 @@ companies, seeds and players are rows of one compiled program.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations_with_replacement
 
 import equinox as eqx
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Float64, Int32, Key
 
+from hopplus.evaluation.clairvoyant import Known, goals_of, inform
 from hopplus.evaluation.series import play_rows
 from hopplus.games.coplayers import Lineup, Memory, Policy, read_policies
 from hopplus.games.game import Game, GameSpec, Observation, views_of_others
@@ -53,7 +55,10 @@ def scripts(spec: GameSpec, kinds: Sequence[str] = KINDS) -> tuple[Policy, ...]:
 
 
 class OneOf(Policy):
-    """One of several players, told by its number. Which one is data, so that one program serves for all of them."""
+    """One of several players, told by its number. Which one is data, so that one program serves for all of them.
+
+    Nobody else is asked, as long as the number is not mapped over.
+    """
 
     policies: tuple[Policy, ...]
     choice: Int32[Array, "*rows"]
@@ -65,9 +70,12 @@ class OneOf(Policy):
         return tuple(policy.again(own) for policy, own in zip(self.policies, memory, strict=True))
 
     def __call__(self, observation, legal, memory):
-        answers = [policy(observation, legal, own) for policy, own in zip(self.policies, memory, strict=True)]
-        probabilities = jnp.stack([distribution.astype(jnp.float32) for distribution, _ in answers])
-        return probabilities[self.choice], tuple(remembered for _, remembered in answers)
+        def ask(index, observation, legal, memory):
+            probabilities, remembered = self.policies[index](observation, legal, memory[index])
+            return probabilities.astype(jnp.float32), (*memory[:index], remembered, *memory[index + 1 :])
+
+        each = [partial(ask, index) for index in range(len(self.policies))]
+        return jax.lax.switch(self.choice, each, observation, legal, memory)
 
 
 class Suspicion(eqx.Module):
@@ -133,17 +141,21 @@ def returns_in_company(
     num_series: int,
     length: int = 1,
     *,
+    known: Known = "nothing",
     key: Key[Array, ""],
     on_row: Callable[[], None] | None = None,
 ) -> Float32[np.ndarray, "rows {num_series} {length}"]:
     """What the first seat gets. Row i: player number choices[i] with companies[i] in the seats after it.
 
-    Every array of a player has a leading axis of rows; a script has no arrays.
+    Every array of a player has a leading axis of rows; a script has no arrays. A planner can be told the truth.
     """
     names = sorted({name for company in companies for name in company})
     kinds = scripts(game.spec, names)
     numbers = np.array([[names.index(name) for name in company] for company in companies], np.int32)
     others = [OneOf(kinds, jnp.asarray(column)) for column in numbers.T]
+    if known != "nothing":
+        goals = jnp.asarray(np.stack([goals_of(game.spec, company) for company in companies]))
+        players = [inform(player, goals, tuple(others) if known == "others" else ()) for player in players]
     first = OneOf(tuple(players), jnp.array(choices, jnp.int32))
     table = Lineup((first, *others))
     return play_rows(game, table, num_series, length, num_rows=len(companies), key=key, on_row=on_row)
@@ -157,6 +169,7 @@ def agent_returns(
     length: int = 1,
     *,
     num_seeds: int,
+    known: Known = "nothing",
     key: Key[Array, ""],
     on_row: Callable[[], None] | None = None,
 ) -> Float64[np.ndarray, "manners {num_seeds} lineups {length}"]:
@@ -172,7 +185,7 @@ def agent_returns(
     players = [jax.tree.map(lambda *leaves: jnp.concatenate([*leaves] * copies), *policies) for policies in manners]
     rows = [companies[index] for index in company]
     share = series_of_each(episodes, num_seats, length)
-    found = returns_in_company(game, players, choice, rows, share, length, key=key, on_row=on_row)
+    found = returns_in_company(game, players, choice, rows, share, length, known=known, key=key, on_row=on_row)
     by_seat = found.mean(axis=1, dtype=np.float64).reshape(*shape, length)
     return by_seat.mean(axis=2).swapaxes(1, 2)
 

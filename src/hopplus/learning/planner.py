@@ -70,28 +70,42 @@ class Planner(Policy):
         return self.player.again(memory)
 
     def __call__(self, observation, legal, memory):
+        impression = self.perceive(observation, memory)
+        return self.decide(self.plan(observation, impression), observation, legal, impression), impression
+
+    def perceive(self, observation: Observation, impression: Impression) -> Impression:
+        """Take in what the co-players did."""
         player = self.player
-        memory = minds.perceive(player.config, player.game, player.mind, observation, memory)
-        found = self.plan(observation, memory)
-        if not player.greedy:
-            return soft(found, self.planning.beta), memory
-        opinion, _ = self._judge(observation, legal, memory.goals)
-        return best(replace(found, values=found.values + self.planning.opinion * opinion)), memory
+        return minds.perceive(player.config, player.game, player.mind, observation, impression)
 
     def plan(self, observation: Observation, impression: Impression) -> Plan:
         """What each own action is worth, as far as the seat knows."""
         goal_key, key = jax.random.split(key_of(jax.random.key(0), observation))
         companies = draw_goals(impression, self.planning.search.trees, key=goal_key)
-        model = Model(self.game, self._judge, self._foresee, self.discount)
-        state = self.game.from_view(observation)
+        return self.plan_in(Model(self.game, self.judge, self.foresee, self.discount), observation, companies, key=key)
+
+    def plan_in(self, model: Model, observation: Observation, companies: Memory, *, key: Key[Array, ""]) -> Plan:
+        """The same with a model and companies, one for each tree, that somebody else made."""
+        state = model.game.from_view(observation)
         if self.planning.kind == "one_step":
             return one_step(model, state, companies, key=key)
         return search(self.planning.search, model, state, companies, key=key)
 
-    def _judge(self, view: Observation, legal: Bool[Array, " actions"], company: Memory):
+    def decide(
+        self, found: Plan, observation: Observation, legal: Bool[Array, " actions"], impression: Impression
+    ) -> Float32[Array, " actions"]:
+        """How to act on a plan."""
+        if not self.player.greedy:
+            return soft(found, self.planning.beta)
+        opinion, _ = self.judge(observation, legal, impression.goals)
+        return best(replace(found, values=found.values + self.planning.opinion * opinion))
+
+    def judge(self, view: Observation, legal: Bool[Array, " actions"], company: Memory):
+        """The own policy and critic, for `planning.model`."""
         return actor_critic.apply(self.player.params, view, legal, company)
 
-    def _foresee(self, views: Observation, legal: Bool[Array, "others actions"], company: Memory):
+    def foresee(self, views: Observation, legal: Bool[Array, "others actions"], company: Memory):
+        """What co-players with these goals will do, for `planning.model`."""
         player = self.player
         predicted = minds.predict(player.mind, minds.look_at(player.game, views), company)
         if player.config.goals.kind == "hindsight":  # the last goal is `other`: nobody knows what such a player does

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.path import Path as Outline
 
+from hopplus.evaluation.thoughts import Thoughts
 from hopplus.games import draw
 from hopplus.games.draw import Catch, Frame
 from hopplus.games.game import NO_ACTION, GameSpec
@@ -31,6 +32,8 @@ class Replay:
     frames: Sequence[Frame]
     names: Sequence[str]
     """One name per seat: the policy that played there."""
+    thoughts: Thoughts | None = None
+    """Of one seat, for each frame in which somebody is still to act."""
 
     def __post_init__(self) -> None:
         draw.check_names(self.spec, self.names)
@@ -55,7 +58,55 @@ def replay_data(replay: Replay) -> dict[str, Any]:
         ],
         "fixed": _cells(spec, first, ("fixed",)),
         "frames": [_frame_data(spec, previous, frame) for previous, frame in zip(before, replay.frames, strict=True)],
+        "mind": _mind_data(replay),
     }
+
+
+def _mind_data(replay: Replay) -> dict[str, Any] | None:
+    """What one seat thought: for each frame in which it acts, rows of co-players and rows of own actions, in words."""
+    thoughts, spec = replay.thoughts, replay.spec
+    if thoughts is None:
+        return None
+    others = [(thoughts.seat + place) % spec.num_agents for place in range(1, spec.num_agents)]
+    acting = [not frame.terminated[thoughts.seat] for frame in replay.frames[:-1]]
+    return {
+        "seat": thoughts.seat,
+        "goals": list(thoughts.goals),
+        "plans": thoughts.values is not None,
+        "frames": [
+            {
+                "beliefs": [
+                    {"seat": other, "shares": _shares(thoughts.beliefs[step, place])}
+                    for place, other in enumerate(others)
+                    if thoughts.goals
+                ],
+                "actions": _actions_data(replay, thoughts, step),
+            }
+            for step, acts in enumerate(acting)
+            if acts
+        ],
+    }
+
+
+def _actions_data(replay: Replay, thoughts: Thoughts, step: int) -> list[dict[str, Any]]:
+    """Every legal own action, the one that was taken marked."""
+    taken = int(replay.frames[step + 1].actions[thoughts.seat])
+    found = []
+    for action in np.flatnonzero(thoughts.legal[step]).tolist():
+        row = {
+            "name": replay.spec.action_names[action],
+            "share": round(float(thoughts.policy[step, action]), 3),
+            "taken": action == taken,
+        }
+        if thoughts.values is not None and thoughts.visits is not None:
+            row["value"] = f"{thoughts.values[step, action]:.2f}"
+            row["visits"] = f"{thoughts.visits[step, action]:.0f}"
+        found.append(row)
+    return found
+
+
+def _shares(probabilities: np.ndarray) -> list[float]:
+    return np.round(probabilities, 3).tolist()
 
 
 def _plane_data(spec: GameSpec, index: int) -> dict[str, str]:

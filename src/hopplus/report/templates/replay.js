@@ -4,7 +4,7 @@
   const find = (id) => document.getElementById(id);
   const replays = JSON.parse(find("replay-data").textContent);
   const viewer = find("viewer"), board = find("viewer-board"), history = find("viewer-history");
-  const slider = find("viewer-slider"), chooser = find("viewer-episode");
+  const slider = find("viewer-slider"), chooser = find("viewer-episode"), mind = find("viewer-mind");
   const seatRows = find("viewer-seats").tBodies[0], playButton = viewer.querySelector('[data-go="play"]');
   const CELL = 100, SECONDS = 0.55, SYMBOL = 1.3, LAYERS = ["floor", "walls", "trails", "bursts", "things", "players", "gains"];
   let episode = replays[0], index = 0, timer = null, layers = {}, players = [];
@@ -148,6 +148,49 @@
     });
   }
 
+  function thoughtTable(title, heads) {
+    html(mind, "h4", title);
+    const table = html(mind, "table", "", "plain"), head = html(html(table, "thead"), "tr");
+    for (const name of heads) html(head, "th", name);
+    return html(table, "tbody");
+  }
+
+  function share(row, value) {
+    const cell = html(row, "td", "", "share");
+    html(cell, "span", "", "bar").style.width = `${100 * value}%`;
+    html(cell, "span", value.toFixed(2), "figure");
+  }
+
+  function chip(parent, seat) {
+    html(parent, "span", seat + 1, "chip").style.backgroundColor = episode.seats[seat].colour;
+  }
+
+  function showMind() {
+    mind.hidden = !episode.mind;
+    mind.replaceChildren();
+    if (!episode.mind) return;
+    const { seat, goals, plans, frames } = episode.mind, thought = frames[index], name = episode.seats[seat].name;
+    if (!thought) return void html(mind, "p", `${name} has nothing left to decide.`, "muted");
+    if (goals.length) {
+      const body = thoughtTable(`What ${name} believes the others want`, ["", ...goals]);
+      for (const belief of thought.beliefs) {
+        const row = html(body, "tr");
+        chip(html(row, "th"), belief.seat);
+        belief.shares.forEach((value) => share(row, value));
+      }
+    }
+    const body = thoughtTable(
+      plans ? `What ${name} considers` : `What ${name} is inclined to do`,
+      ["action", "policy", ...(plans ? ["tried", "value"] : [])],
+    );
+    for (const action of thought.actions) {
+      const row = html(body, "tr", "", action.taken ? "taken" : "");
+      html(row, "th", action.name);
+      share(row, action.share);
+      if (plans) for (const words of [action.visits, action.value]) html(row, "td", words, "number");
+    }
+  }
+
   function markHistory() {
     [...history.querySelectorAll("tbody tr")].forEach((row, place) => {
       row.className = place + 1 === index ? "now" : place + 1 > index ? "later" : "";
@@ -165,6 +208,7 @@
     fillSeats(frame);
     if (episode.planes.length) drawBoard(frame, episode.frames[index - 1]);
     else markHistory();
+    showMind();
     if (index === episode.frames.length - 1) pause();
   }
 
@@ -238,7 +282,7 @@
       const row = html(seatRows, "tr"), head = html(row, "th");
       head.scope = "row";
       const name = html(head, "span", "", "name");
-      html(name, "span", number + 1, "chip").style.backgroundColor = seat.colour;
+      chip(name, number);
       name.append(seat.name);
       if (seat.policy) html(head, "small", seat.policy);
       for (const name of ["", "number", "number"]) html(row, "td", "", name);
