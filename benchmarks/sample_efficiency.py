@@ -59,6 +59,7 @@ VARIANTS = {
     "hop_plus": Variant("hop_plus", 16, 60_000),
     "ppo, 16 tables": Variant("ppo", 16, 100_000),
     "ppo, 8 tables": Variant("ppo", 8, 100_000),
+    "ppo, 16 tables, four times as long": Variant("ppo", 16, 400_000),
     "ppo, 16 tables, as many gradient steps": Variant("ppo", 16, 100_000, epochs=16, minibatch_size=128),
 }
 """Fewer tables are more updates for as many steps."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import imagination_tables
+import planning_tables
 from table_parts import ROOT, commands_of, lines_of, plus_minus, read, with_interval
 
 PAGES = {
@@ -14,6 +15,7 @@ PAGES = {
     "docs/speed.md": "en",
     "docs/others.md": "en",
     "docs/imagination.md": "en",
+    "docs/planning.md": "en",
 }
 
 
@@ -396,6 +398,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "adaptation_4x4": adaptation("4x4"),
     "adaptation_8x8": adaptation("8x8"),
     **imagination_tables.TABLES,
+    **planning_tables.TABLES,
 }
 """By the name of its place in a page: how its table is made, in a language."""
 
