@@ -3,6 +3,7 @@
 python scripts/pictures.py curves runs    learning curves, of run folders that were trained by the commands in the docs
 python scripts/pictures.py pretrained runs    the same for models that begin pretrained, and from scratch
 python scripts/pictures.py scores         how well others are predicted, from results/others.json and goal_losses.json
+python scripts/pictures.py simulations    what a larger search is worth, from results/simulations_*.json
 python scripts/pictures.py beliefs        a belief over an episode, by models that are pretrained for it (a minute)
 """
 
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
 
+from hopplus.games import draw
 from hopplus.games.draw import frames
 from hopplus.games.presets import make
 from hopplus.games.rollout import play_episode
@@ -24,6 +26,7 @@ from hopplus.learning.pretraining import PretrainConfig, Trainer, init, material
 from hopplus.models.goals import GoalsConfig
 from hopplus.models.others import OthersConfig
 from hopplus.report import learning_curve, prediction, read_run, save_figure
+from hopplus.report.curves import MUTED, WIDE, new_sheet
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
@@ -74,6 +77,27 @@ def goal_losses() -> Figure:
     return sheet
 
 
+def simulations() -> None:
+    """Return against the budget of planning, one line for each result; the bars are 95% intervals over seeds."""
+    sheet, axes = new_sheet(WIDE)
+    for index, path in enumerate(sorted((ROOT / "results").glob("simulations_*.json"))):
+        found = json.loads(path.read_text())
+        budgets = found["budgets"]
+        middle, low, high = (
+            np.array([one["normalised"][key] for one in budgets]) for key in ("estimate", "low", "high")
+        )
+        places = np.arange(len(budgets)) + 0.06 * index
+        label = f"{Path(found['run']).name}, in the {found['model']}"
+        colour = draw.player_colour(index)
+        axes.errorbar(places, middle, [middle - low, high - middle], label=label, color=colour, marker="o", capsize=2)
+        axes.set_xticks(np.arange(len(budgets)), [one["budget"] for one in budgets])
+    axes.axhline(1, color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)))
+    axes.set_xlabel(f"simulations in each of {found['trees']} trees")
+    axes.set_ylabel("normalised return")
+    axes.legend(frameon=False)
+    save_figure(sheet, PICTURES / "simulations.png")
+
+
 def beliefs() -> None:
     """Two hunters of stags and two of hares: what models that saw 30,000 samples believe of them."""
     game_name = "stag-hunt-8x8"
@@ -104,6 +128,7 @@ if __name__ == "__main__":
         "curves": lambda: curves(runs),
         "pretrained": lambda: pretrained(runs),
         "scores": scores,
+        "simulations": simulations,
         "beliefs": beliefs,
     }
     verbs[verb]()

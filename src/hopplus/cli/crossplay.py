@@ -17,19 +17,24 @@ from hopplus.cli.figures import plus_minus, without_nan
 from hopplus.evaluation.crossplay import cross_play
 from hopplus.evaluation.statistics import seed_interval
 from hopplus.learning.devices import num_cores, use_cores
+from hopplus.learning.planner import PlanningConfig
+from hopplus.planning.search import SearchConfig
 from hopplus.report.crossplay import heat_map
 from hopplus.report.curves import save_figure
+from hopplus.runs.command import planning_flags
 from hopplus.runs.config import check_seed
 from hopplus.runs.folder import write_json
 from hopplus.runs.lineups import read_guests
 from hopplus.runs.progress import counting_bar
 
+SEARCH = PlanningConfig(kind="search", search=SearchConfig(trees=4, simulations=16, depth=8))
 Players = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="PLAYER")]
 
 
 def crossplay(
     players: Players,
     episodes: int = 200,
+    planning: PlanningConfig = SEARCH,
     seed: int = 0,
     out: Path | None = None,
     json_line: Annotated[tyro.conf.FlagCreatePairsOff[bool], tyro.conf.arg(name="json")] = False,
@@ -41,6 +46,7 @@ def crossplay(
     Args:
         players: Run folders and scripts, as in runs/ppo runs/hop nearest_stag; one run at least, which names the game.
         episodes: How many episodes for each pair of seeds.
+        planning: How the runs plan that learned from search (hop, direct_om); the others act by their policies.
         seed: The seed of all random draws.
         out: A folder for crossplay.json and crossplay.png, a heat map.
         json_line: Print one line of JSON instead of a table.
@@ -49,13 +55,14 @@ def crossplay(
         raise ValueError(f"--episodes is {episodes}; give 1 or more")
     check_seed(seed)
     use_cores(num_cores())
-    game, guests = read_guests(players)
+    game, guests = read_guests(players, planning)
     with counting_bar() as progress:
         task = progress.add_task("pairs", total=len(guests) ** 2)
         advance = lambda: progress.advance(task)  # noqa: E731
         returns = cross_play(game, guests, episodes, key=jax.random.key(seed), on_cell=advance)
+    options = " ".join([f"--episodes {episodes}", *planning_flags(planning, SEARCH), f"--seed {seed}"])
     found: dict[str, Any] = {
-        "command": f"hopplus crossplay {' '.join(players)} --episodes {episodes} --seed {seed} --json",
+        "command": f"hopplus crossplay {' '.join(players)} {options} --json",
         "version": __version__,
         "game": game.spec.name,
         "episodes": episodes,

@@ -7,6 +7,7 @@ from typing import Any
 from hopplus.learning.planner import PlanningConfig
 from hopplus.runs.agents import learner_of
 from hopplus.runs.config import RunConfig
+from hopplus.runs.run import NO_PLANNING
 
 ALWAYS = ("game", "seeds", "steps")
 
@@ -21,9 +22,9 @@ def train_command(config: RunConfig, folder: Path) -> str:
     return " ".join(["hopplus train", config.agent, *(_typed(name, given[name]) for name in shown), f"--out {folder}"])
 
 
-def planning_flags(planning: PlanningConfig) -> list[str]:
+def planning_flags(planning: PlanningConfig, default: PlanningConfig = NO_PLANNING) -> list[str]:
     """How a run is told to plan: all that is not at its default."""
-    given, usual = (_flags({"planning": asdict(one)}) for one in (planning, PlanningConfig()))
+    given, usual = (_flags({"planning": asdict(one)}) for one in (planning, default))
     return [_typed(name, value) for name, value in given.items() if value != usual[name]]
 
 

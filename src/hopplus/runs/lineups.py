@@ -41,8 +41,11 @@ def seat_players(
     return Lineup(tuple(players[seat] for seat in order)), [names[seat] for seat in order]
 
 
-def read_guests(texts: Sequence[str]) -> tuple[Game, list[Guest]]:
-    """Runs and scripts for cross-play, and the game of the runs, which must be the same."""
+def read_guests(texts: Sequence[str], planning: PlanningConfig) -> tuple[Game, list[Guest]]:
+    """Runs and scripts for cross-play, and the game of the runs, which must be the same.
+
+    Runs that learned what search finds search here too: their policies alone are only what search begins with.
+    """
     if len(set(texts)) < len(texts):
         raise ValueError("somebody is named twice; a run meets its own other seeds anyway")
     runs = {text: load(text) for text in texts if Path(text).is_dir()}
@@ -62,7 +65,9 @@ def read_guests(texts: Sequence[str]) -> tuple[Game, list[Guest]]:
             raise ValueError(f"{text} plays {run.config.game}; give runs of the same game")
         if run.num_learning < game.spec.num_agents:
             raise ValueError(f"{text} was trained among {run.config.co_players}; give runs whose seats all learned")
-        guests.append(Guest(run.folder.name, run.players(), run.config.seeds))
+        searches = run.config.learner.planning.is_used and planning.is_used
+        players = run.players(greedy=True, planning=planning) if searches else run.players()
+        guests.append(Guest(run.folder.name, players, run.config.seeds))
     if len({guest.name for guest in guests}) < len(guests):
         raise ValueError("two runs have the same name; give folders with different names")
     return game, guests

@@ -98,6 +98,8 @@ def what_it_saw(config: RunConfig) -> str:
         return f"pretrained on {', '.join(found.data.types)}"
     if config.co_players is not None:
         return f"trained with {config.co_players}"
+    if config.begin_with is not None:
+        return what_it_saw(read_config(Path(config.begin_with)))
     return "own self-play"
 
 

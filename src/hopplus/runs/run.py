@@ -10,7 +10,7 @@ from jaxtyping import Array, PyTree
 
 from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.game import Game
-from hopplus.learning.learner import init, seats_of
+from hopplus.learning.learner import LearnerState, init, seats_of
 from hopplus.learning.minds import Mind, Player
 from hopplus.learning.planner import Planner, PlanningConfig
 from hopplus.models.actor_critic import ActorCritic
@@ -96,19 +96,24 @@ def load(folder: Path | str) -> Run:
     """Read a run folder."""
     folder = Path(folder)
     config = read_config(folder)
-    if not (folder / CHECKPOINTS).is_dir():
-        raise ValueError(f"{folder} has no checkpoint yet; train it first, with the command that began it")
-    checkpoints = Checkpoints(folder / CHECKPOINTS, read_only=True)
-    try:
-        done = checkpoints.latest
-        if done is None:
-            raise ValueError(f"{folder} has no checkpoint yet; train it first, with the command that began it")
-        state = checkpoints.restore(done, state_shapes(config))
-    finally:
-        checkpoints.close()
+    done, state = last_state(folder, config)
     seats = jax.vmap(lambda params, minds: seats_of(config.learner, config.task, params, minds))
     seated = seats(state.params, state.minds)
     return Run(folder, config, done, seated.params, seated.minds, state.worlds)
+
+
+def last_state(folder: Path, config: RunConfig) -> tuple[int, LearnerState]:
+    """How many updates a run has done, and its last checkpoint."""
+    untrained = f"{folder} has no checkpoint yet; train it first, with the command that began it"
+    if not (folder / CHECKPOINTS).is_dir():
+        raise ValueError(untrained)
+    checkpoints = Checkpoints(folder / CHECKPOINTS, read_only=True)
+    try:
+        if checkpoints.latest is None:
+            raise ValueError(untrained)
+        return checkpoints.latest, checkpoints.restore(checkpoints.latest, state_shapes(config))
+    finally:
+        checkpoints.close()
 
 
 def state_shapes(config: RunConfig) -> PyTree[jax.ShapeDtypeStruct]:

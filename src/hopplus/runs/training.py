@@ -11,6 +11,7 @@ import numpy as np
 
 from hopplus.learning.devices import on_every
 from hopplus.learning.learner import LearnerConfig, LearnerState, Task, init, train_block
+from hopplus.runs.beginning import check_beginning, with_beginning
 from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, describe, open_folder
@@ -70,6 +71,7 @@ def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None)
     on_every(config.learner.devices)  # what is missing is said before there is a folder, and before the compiler runs
     if config.wandb:
         find_wandb()
+    check_beginning(config)
     check_pretrained(config)
     open_folder(out, config)
     checkpoints = Checkpoints(out / CHECKPOINTS)
@@ -92,7 +94,8 @@ def _go_on(
     try:
         program = compile_program(config.learner, task, seed_keys(config))
         if restored is None:
-            states = with_pretrained(config, jax.block_until_ready(program.init(seed_keys(config))))
+            states = with_beginning(config, jax.block_until_ready(program.init(seed_keys(config))))
+            states = with_pretrained(config, states)
         else:
             states = jax.device_put(restored, on_every(config.learner.devices))
         _run(config, program, states, done, checkpoints, writers, watcher)
