@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from table_parts import commands_of, lines_of, plus_minus, read
+from table_parts import commands_of, lines_of, plus_minus, read, with_interval
 
 
 def crossplay(name: str) -> Callable[[str], str]:
@@ -32,6 +32,7 @@ COMPANY = {
         "direct_om": "series_4x4_direct_om",
         "hop": "series_4x4_hop",
         "hop, pretrained": "series_4x4_hop_pretrained",
+        "hop, from hop_plus, pretrained": "series_4x4_hop_begun",
         "hop_plus": "series_4x4_hop_plus",
         "hop_plus, one_step": "series_4x4_hop_plus_one_step",
         "hop_plus_search": "series_4x4_hop_plus_search",
@@ -88,14 +89,135 @@ def series(board: str) -> Callable[[str], str]:
     return table
 
 
+def series_summary(board: str) -> Callable[[str], str]:
+    """The same in a line for each agent."""
+
+    def table(language: str) -> str:
+        results = {agent: read(name) for agent, name in COMPANY[board].items()}
+        first = next(iter(results.values()))
+        title = {
+            "en": "How near to the best response, among co-players never chosen? Frozen agents on {board}, all {lineups} line-ups of three out of nearest_stag, nearest_hare, random and patient_stag(3), {length} episodes in a row, {seeds} seeds. Normalised: 0 is uniform legal play, 1 the oracle.",
+            "zh": "与并非自己挑选的同桌相处，离最优应对有多近？{board} 上冻结的智能体，由 nearest_stag、nearest_hare、random、patient_stag(3) 任取三个组成的全部 {lineups} 组同桌，连续 {length} 局，{seeds} 个种子。归一化：0 为均匀随机合法动作，1 为最优应对。",
+        }[language].format(board=board, lineups=len(first["lineups"]), length=first["series"], seeds=first["seeds"])
+        heads = {
+            "en": ("agent", f"from episode {FROM_EPISODE}", "first episode", "lowest line-up", "has learned from"),
+            "zh": ("智能体", f"第 {FROM_EPISODE} 局起", "第一局", "最低的一组", "学自"),
+        }[language]
+        rows = []
+        for agent, found in results.items():
+            late = [_late(row) for row in found["lineups"]]
+            begin = found["by_episode"][0]["sampled"]["estimate"]
+            rows.append((agent, f"{sum(late) / len(late):.2f}", f"{begin:.2f}", f"{min(late):.2f}", found["saw"]))
+        return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of(*COMPANY[board].values())}"
+
+    return table
+
+
 def _late(row: dict[str, Any]) -> float:
     """The mean over the episodes that count."""
     counted = [one["sampled"]["estimate"] for one in row["by_episode"][FROM_EPISODE - 1 :]]
     return sum(counted) / len(counted)
 
 
+def known_others(*names: str) -> Callable[[str], str]:
+    """Search with the true game and the true co-players, beside the oracle of each line-up."""
+
+    def table(language: str) -> str:
+        results = [read(name) for name in names]
+        title = {
+            "en": "Search in the true game with the true co-players: mean return over the oracle's, {episodes} episodes for each of {seeds} seeds, 95% interval over seeds.",
+            "zh": "在真实博弈中、已知同桌真实策略的搜索：平均回报与最优应对之比，{seeds} 个种子各 {episodes} 局，种子间 95% 区间。",
+        }[language].format(**results[0])
+        heads = {
+            "en": ("with", "oracle", "search", "over the oracle"),
+            "zh": ("同桌", "最优应对", "搜索", "与最优应对之比"),
+        }[language]
+        rows = []
+        for result in results:
+            for row in result["lineups"]:
+                found, oracle = row["greedy"], row["oracle"]
+                ratio = {key: found[key] / oracle for key in ("estimate", "low", "high")}
+                name = f"{row['lineup']}, {result['game'].rsplit('-', 1)[1]}"
+                rows.append((name, f"{oracle:.2f}", f"{found['estimate']:.2f}", with_interval(ratio, ".2f")))
+        return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of(*names)}"
+
+    return table
+
+
+LADDER = {
+    "ladder_plain": {"en": "as it is", "zh": "原样"},
+    "ladder_budget": {"en": "four times the simulations", "zh": "模拟次数乘以四"},
+    "ladder_goals": {"en": "told what its co-players are after", "zh": "告知同桌的目标"},
+    "ladder_others": {"en": "told exactly what they do", "zh": "告知同桌的真实策略"},
+    "ladder_playout": {"en": "its critic asked 12 steps later", "zh": "推迟 12 步再问评论家"},
+    "ladder_critic": {
+        "en": "told what they do, and its critic asked 12 steps later",
+        "zh": "告知真实策略，且推迟 12 步再问评论家",
+    },
+}
+
+
+def ladder(language: str) -> str:
+    """Where the regret of hop comes from: one part after the other is replaced by the truth."""
+    results = {name: read(name) for name in LADDER}
+    first = results["ladder_plain"]
+    title = {
+        "en": "Where does the regret of `hop` come from? Normalised return on 4x4 among the ten line-ups of NS, NH and random, {episodes} episodes for each of {seeds} seeds.",
+        "zh": "`hop` 的遗憾来自哪里？4x4，与 NS、NH、random 组成的十组同桌，{seeds} 个种子各 {episodes} 局，归一化回报。",
+    }[language].format(**first)
+    hard = ("HHH", "HHR", "HRR", "RRR")
+    heads = {"en": ("planning", "mean", *hard, "the other six"), "zh": ("规划", "均值", *hard, "其余六组")}[language]
+    rows = []
+    for name, result in results.items():
+        by_name = {row["lineup"]: row["normalised"]["greedy"]["estimate"] for row in result["lineups"]}
+        rest = [value for lineup, value in by_name.items() if lineup not in hard]
+        mean = plus_minus(result["normalised"]["greedy"])
+        rows.append(
+            (LADDER[name][language], mean, *(f"{by_name[one]:.2f}" for one in hard), f"{sum(rest) / len(rest):.2f}")
+        )
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of(*LADDER)}"
+
+
+def search(language: str) -> str:
+    """How fast a search is, and where its time goes."""
+    result = read("search")
+    title = {
+        "en": "How fast is search? Simulations a second, 32 tables x 4 trees x 200 simulations, 2 CPU cores.",
+        "zh": "搜索有多快？每秒模拟次数，32 张桌子 x 4 棵树 x 200 次模拟，两个 CPU 核。",
+    }[language]
+    heads = {"en": ("program", "simulations/s", "hopplus is"), "zh": ("程序", "模拟次数/秒", "hopplus 是它的")}[
+        language
+    ]
+    times = {"en": "{:.2f} x", "zh": "{:.2f} 倍"}[language]
+    rows = []
+    for game, found in result["games"].items():
+        rates = found["simulations_per_second"]
+        first = next(iter(rates.values()))
+        rows += [(f"{name}, {game}", f"{rate:,.0f}", times.format(first / rate)) for name, rate in rates.items()]
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of('search')}"
+
+
+def search_costs(language: str) -> str:
+    """What a decision costs, and the share of each phase."""
+    result = read("search")
+    games = list(result["games"])
+    head = {"en": "one decision of one seat, milliseconds", "zh": "一个座位一次决策，毫秒"}[language]
+    costs = {game: found["milliseconds"] for game, found in result["games"].items()}
+    rows = [(name, *(f"{costs[game][name]:.2f}" for game in games)) for name in costs[games[0]]]
+    phase = {"en": "share of a search's time", "zh": "搜索时间的占比"}[language]
+    shares = {(agent, game): of for game, found in result["games"].items() for agent, of in found["phases"].items()}
+    lines = [(name, *(f"{of[name]:.0%}" for of in shares.values())) for name in next(iter(shares.values()))]
+    first = lines_of((head, *games), rows)
+    second = lines_of((phase, *(f"{agent}, {game}" for agent, game in shares)), lines)
+    return f"{first}\n\n{second}\n\n{commands_of('search')}"
+
+
 TABLES: dict[str, Callable[[str], str]] = {
     "crossplay_imagination": crossplay("crossplay_imagination"),
-    "crossplay": crossplay("crossplay"),
     "series_4x4": series("4x4"),
+    "series_summary_4x4": series_summary("4x4"),
+    "known_others": known_others("known_others_4x4", "known_others_8x8"),
+    "ladder": ladder,
+    "search": search,
+    "search_costs": search_costs,
 }

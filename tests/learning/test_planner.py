@@ -13,6 +13,7 @@ from hopplus.learning import minds
 from hopplus.learning.planner import PlanningConfig, draw_goals
 from hopplus.models import world
 from hopplus.models.world import LearnedGame, WorldConfig, from_view
+from hopplus.planning.model import Plan
 from hopplus.planning.search import SearchConfig
 from situations import hunt
 from untrained import GAME, MIND, planner, player
@@ -75,6 +76,18 @@ def test_its_own_opinion_decides_what_planning_leaves_open():
     np.testing.assert_array_equal(itself, opinionated)
 
 
+def test_a_habit_is_what_a_search_begins_from():
+    """Where values tell nothing, who has the habit of its policy keeps to it, and who has none forgets it."""
+    liking = jnp.log(jnp.array([0.7, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1]) / 1.4)
+    nothing = jnp.zeros(7)
+    found = Plan(nothing, nothing, nothing[None], jnp.ones(7, bool))
+    np.testing.assert_allclose(planner("search", habit=1.0).explore(found, liking), jnp.exp(liking), rtol=1e-5)
+    np.testing.assert_allclose(planner("search").explore(found, liking), np.full(7, 1 / 7), rtol=1e-5)
+    better = replace(found, values=nothing.at[1].set(1.0))
+    moved = planner("search", habit=1.0, beta=2.0).explore(better, liking)
+    assert moved[1] / moved[0] == pytest.approx(np.exp(2) * 0.2 / 0.7, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
@@ -82,6 +95,7 @@ def test_its_own_opinion_decides_what_planning_leaves_open():
         ({"search": SearchConfig(simulations=0)}, "--planning.simulations is 0; give 1 or more"),
         ({"search": SearchConfig(exploration=0.0)}, "--planning.exploration is 0.0; give a number above 0"),
         ({"beta": -1.0}, "--planning.beta is -1.0; give 0 or more"),
+        ({"habit": -1.0}, "--planning.habit is -1.0; give 0 or more"),
     ],
 )
 def test_what_makes_no_sense_is_said(settings, reason):

@@ -149,6 +149,11 @@ def print_adaptation(name: str, result: dict[str, Any], console: Console) -> Non
         f"{escape(name)}: a frozen seat of {result['game']} with co-players it did not choose; "
         f"{result['episodes']:,} episodes for each of {result['seeds']} seeds. It saw: {escape(result['saw'])}"
     )
+    title += {
+        "nothing": "",
+        "goals": ". It is told what they are after",
+        "others": ". It is told exactly what they do",
+    }[result["known"]]
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("with", "sampled", "greedy", "oracle", *SCRIPTED.values(), "normalised"):
         table.add_column(column)

@@ -35,6 +35,9 @@ class PlanningConfig:
     """What it plans in: the true game, or the world that it learned."""
     beta: float = 2.0
     """While it learns, an action is drawn from softmax(beta values), and that is what its policy is taught."""
+    habit: float = 0.0
+    """While it learns, this times the policy's log-probabilities is added to beta times the values. 0, as in HOP: the
+    policy is what the last searches said, and as soft as their noise; 1: each search moves the policy that there is."""
     opinion: float = 0.1
     """At the table it takes the best action, and its policy is heard: this times the log-probabilities is added to the
     values. Critics err by more than a step in the right direction is worth: without an opinion nobody arrives."""
@@ -47,7 +50,7 @@ class PlanningConfig:
 
     def check(self) -> None:
         """Raise where a setting makes no sense."""
-        check_least("planning", self, 0, "beta", "opinion")
+        check_least("planning", self, 0, "beta", "habit", "opinion")
         check_least("planning", self.search, 1, "trees", "simulations", "depth")
         check_least("planning", self.search, 0, "playout")
         if self.search.exploration <= 0:
@@ -95,10 +98,14 @@ class Planner(Policy):
         self, found: Plan, observation: Observation, legal: Bool[Array, " actions"], impression: Impression
     ) -> Float32[Array, " actions"]:
         """How to act on a plan."""
+        log_probabilities, _ = self.judge(observation, legal, impression.goals)
         if not self.player.greedy:
-            return soft(found, self.planning.beta)
-        opinion, _ = self.judge(observation, legal, impression.goals)
-        return best(replace(found, values=found.values + self.planning.opinion * opinion))
+            return self.explore(found, log_probabilities)
+        return best(replace(found, values=found.values + self.planning.opinion * log_probabilities))
+
+    def explore(self, found: Plan, log_probabilities: Float32[Array, " actions"]) -> Float32[Array, " actions"]:
+        """How to act on a plan while learning, and what the policy is to learn."""
+        return soft(found, self.planning.beta, self.planning.habit * log_probabilities)
 
     def judge(self, view: Observation, legal: Bool[Array, " actions"], company: Memory):
         """The own policy and critic, for `planning.model`."""

@@ -18,7 +18,6 @@ from hopplus.learning.planner import Planner, PlanningConfig
 from hopplus.models import actor_critic
 from hopplus.models.actor_critic import ActorCritic
 from hopplus.models.world import Outcome, Situation, Transition
-from hopplus.planning.model import soft
 
 
 class Thought(eqx.Module):
@@ -66,8 +65,8 @@ class Seats(eqx.Module):
             if not self.planning.is_used:
                 return jnp.exp(log_probabilities), value, impression
             player = Player(params, mind, self.game, self.config)
-            plan = Planner(player, self.game, self.planning, self.discount).plan(observation, impression)
-            return soft(plan, self.planning.beta), value, impression
+            planner = Planner(player, self.game, self.planning, self.discount)
+            return planner.explore(planner.plan(observation, impression), log_probabilities), value, impression
 
         probabilities, values, impression = jax.vmap(one_seat)(
             self.params,

@@ -141,9 +141,9 @@ def best(plan: Plan) -> Float32[Array, " actions"]:
     return jax.nn.one_hot(chosen, plan.legal.shape[-1])
 
 
-def soft(plan: Plan, beta: float) -> Float32[Array, " actions"]:
-    """softmax(beta values) over the legal actions: to explore with, and for a policy to learn (HOP)."""
-    return jax.nn.softmax(jnp.where(plan.legal, beta * plan.values, -jnp.inf))
+def soft(plan: Plan, beta: float, habit: Float32[Array, " actions"] | float = 0.0) -> Float32[Array, " actions"]:
+    """softmax(beta values + habit) over the legal actions: to explore with, and for a policy to learn (HOP)."""
+    return jax.nn.softmax(jnp.where(plan.legal, beta * plan.values + habit, -jnp.inf))
 
 
 def key_of(key: Key[Array, ""], view: Observation) -> Key[Array, ""]:

@@ -6,6 +6,7 @@
   const viewer = find("viewer"), board = find("viewer-board"), history = find("viewer-history");
   const slider = find("viewer-slider"), chooser = find("viewer-episode"), mind = find("viewer-mind");
   const seatRows = find("viewer-seats").tBodies[0], playButton = viewer.querySelector('[data-go="play"]');
+  const FIGURES = ["tried", "value"];
   const CELL = 100, SECONDS = 0.55, SYMBOL = 1.3, LAYERS = ["floor", "walls", "trails", "bursts", "things", "players", "gains"];
   let episode = replays[0], index = 0, timer = null, layers = {}, players = [];
 
@@ -151,13 +152,13 @@
   function thoughtTable(title, heads) {
     html(mind, "h4", title);
     const table = html(mind, "table", "", "plain"), head = html(html(table, "thead"), "tr");
-    for (const name of heads) html(head, "th", name);
+    for (const name of heads) html(head, "th", name, FIGURES.includes(name) ? "number" : "");
     return html(table, "tbody");
   }
 
   function share(row, value) {
     const cell = html(row, "td", "", "share");
-    html(cell, "span", "", "bar").style.width = `${100 * value}%`;
+    html(cell, "span", "", "bar").style.width = `calc((100% - 3.2em) * ${value})`;
     html(cell, "span", value.toFixed(2), "figure");
   }
 
