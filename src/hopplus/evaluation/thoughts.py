@@ -38,7 +38,7 @@ class Thoughts:
     """How often planning tried each, over all trees."""
 
 
-def thoughts_of(player: Player | Planner, game: Game, states: PyTree[Array], seat: int) -> Thoughts:
+def thoughts_of(player: Player | Planner, game: Game, states: PyTree[Array | np.ndarray], seat: int) -> Thoughts:
     """What this player thought in that seat; states have a leading axis of steps, and nobody acts in the last.
 
     States after the end of the episode may follow: nobody will ask for those thoughts.
