@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from hopplus.cli.adaptation import Company, judge_adaptation
-from hopplus.learning.devices import num_cores, use_cores
 from hopplus.learning.planner import PlanningConfig
 from hopplus.planning.search import SearchConfig
 from measure import print_json, print_table
@@ -25,9 +24,9 @@ BUDGETS = ("policy", "one_step", "8", "32", "64", "200")
 QUICK = ("policy", "one_step", "8")
 
 
-def planning_of(budget: str, model: str) -> PlanningConfig:
+def planning_of(budget: str, model: Any) -> PlanningConfig:
     """No planning, one step with as many draws as a small search has nodes, or trees of so many nodes."""
-    planning = PlanningConfig(model="world" if model == "world" else "game")
+    planning = PlanningConfig(model=model)
     if budget == "policy":
         return planning
     if budget == "one_step":
@@ -54,7 +53,6 @@ def main() -> None:
     parser.add_argument("--oracles", type=Path, default=Path("runs/oracles"), help="where the oracles are kept")
     parser.add_argument("--quick", action="store_true", help="4 episodes, small budgets")
     given = parser.parse_args()
-    use_cores(num_cores())
     episodes = 4 if given.quick else given.episodes
     started = time.perf_counter()
     rows = [

@@ -6,8 +6,8 @@ from typing import Any
 from table_parts import commands_of, lines_of, plus_minus, read, with_interval
 
 
-def crossplay(name: str) -> Callable[[str], str]:
-    """Who gets what in the first seat among whom."""
+def crossplay(name: str, labels: dict[str, str]) -> Callable[[str], str]:
+    """Who gets what in the first seat among whom; run folders are called by their labels."""
 
     def table(language: str) -> str:
         result = read(name)
@@ -16,15 +16,21 @@ def crossplay(name: str) -> Callable[[str], str]:
             "zh": "左侧玩家坐第一个座位、其余座位为上方玩家时的平均回报；每对种子 {episodes:,} 局，± 种子间 95% 区间的一半。与同类同桌时，遇到的是其他种子。",
         }[language].format(**result)
         head = {"en": "first seat", "zh": "第一个座位"}[language]
+        players = [labels.get(player, player) for player in result["players"]]
         rows = [
             (player, *(plus_minus(cell) for cell in row))
-            for player, row in zip(result["players"], result["returns"], strict=True)
+            for player, row in zip(players, result["returns"], strict=True)
         ]
-        return f"{title}\n\n{lines_of((head, *result['players']), rows)}\n\n{commands_of(name)}"
+        return f"{title}\n\n{lines_of((head, *players), rows)}\n\n{commands_of(name)}"
 
     return table
 
 
+SAMPLE_EFFICIENCY_RUNS = {
+    "hop_plus-10": "hop_plus",
+    "ppo-16-tables-10": "ppo",
+    "ppo-16-tables-four-times-as-long-10": "ppo, four times as long",
+}
 COMPANY = {
     "4x4": {
         "ppo": "series_4x4_ppo",
@@ -213,7 +219,7 @@ def search_costs(language: str) -> str:
 
 
 TABLES: dict[str, Callable[[str], str]] = {
-    "crossplay_imagination": crossplay("crossplay_imagination"),
+    "crossplay_imagination": crossplay("crossplay_imagination", SAMPLE_EFFICIENCY_RUNS),
     "series_4x4": series("4x4"),
     "series_summary_4x4": series_summary("4x4"),
     "known_others": known_others("known_others_4x4", "known_others_8x8"),

@@ -9,11 +9,10 @@ import jax
 import numpy as np
 from tensorboardX.proto import event_pb2
 
-from hopplus.learning.learner import LearnerConfig, LearnerState, init
+from hopplus.learning.learner import LearnerConfig, LearnerState
 from hopplus.learning.ppo import PPOConfig
 from hopplus.models.actor_critic import ActorCriticConfig
-from hopplus.runs import RunConfig, training
-from hopplus.runs.checkpoints import Checkpoints
+from hopplus.runs import RunConfig, run, training
 from hopplus.runs.folder import read_config
 
 FLAGS = "--game matrix-stag-hunt --envs 8 --rollout-steps 10 --ppo.minibatch-size 40 --network.hidden 8 --seeds 2"
@@ -52,15 +51,7 @@ def config(*, updates: int = 10, game: str = "matrix-stag-hunt", ppo: dict | Non
 
 def last_state(folder: Path) -> LearnerState:
     """Everything in the last checkpoint: parameters, optimiser, keys, boards."""
-    settings = read_config(folder)
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), settings.seeds))
-    like = jax.eval_shape(jax.vmap(lambda key: init(settings.learner, settings.task, key=key)), keys)
-    checkpoints = Checkpoints(folder / "checkpoints", read_only=True)
-    try:
-        assert checkpoints.latest is not None
-        return checkpoints.restore(checkpoints.latest, like)
-    finally:
-        checkpoints.close()
+    return run.last_state(folder, read_config(folder))[1]
 
 
 def assert_same_run(one: Path, other: Path) -> None:

@@ -15,9 +15,9 @@ from jaxtyping import Array, Float32
 
 from hopplus.games.coplayers import Memory, Policy
 from hopplus.games.game import GameSpec, Observation, views_of_others
-from hopplus.learning.planner import Planner, draw_goals
+from hopplus.learning.planner import Planner
 from hopplus.models.goals import goal_names
-from hopplus.planning.model import Model, key_of
+from hopplus.planning.model import Model
 
 Known = Literal["nothing", "goals", "others"]
 GOALS = {"nearest_stag": "stag", "patient_stag(3)": "stag", "nearest_hare": "hare", "random": "other"}
@@ -48,16 +48,12 @@ class Clairvoyant(Policy):
 
     def __call__(self, observation, legal, memory):
         impression, remembered = memory
-        impression = self.planner.perceive(observation, impression)
+        impression = self.planner.player.perceive(observation, impression)
         told = impression if self.goals is None else replace(impression, goals=self.goals)
         if not self.others:
             return self.planner.decide(self.planner.plan(observation, told), observation, legal, told), (impression, ())
-        goal_key, key = jax.random.split(key_of(jax.random.key(0), observation))
-        num_trees = self.planner.planning.search.trees
-        repeat = lambda leaf: jnp.broadcast_to(leaf, (num_trees, *leaf.shape))  # noqa: E731
-        companies = draw_goals(told, num_trees, key=goal_key), jax.tree.map(repeat, remembered)
         model = Model(self.planner.game, self._judge, self._foresee, self.planner.discount)
-        plan = self.planner.plan_in(model, observation, companies, key=key)
+        plan = self.planner.plan_in(model, observation, told, lambda goals: (goals, remembered))
         views = views_of_others(self.planner.game.spec, observation)
         may_do = jax.vmap(self.planner.game.legal_in_view)(views)
         _, (_, remembered) = self._foresee(views, may_do, (told.goals, remembered))

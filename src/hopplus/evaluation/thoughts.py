@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, PyTree
 
 from hopplus.games.game import Game
-from hopplus.learning import minds
 from hopplus.learning.minds import Filter, Impression, Player
 from hopplus.learning.planner import Planner
 from hopplus.models import actor_critic
@@ -44,13 +43,12 @@ def thoughts_of(player: Player | Planner, game: Game, states: PyTree[Array | np.
     States after the end of the episode may follow: nobody will ask for those thoughts.
     """
     policy, impressions, plans, legal = _think(player, game, states, seat)
-    mind = player.player if isinstance(player, Planner) else player
     can_name = isinstance(impressions.kept, Filter)
     beliefs = impressions.goals if can_name else impressions.goals[..., :0]
     policy, beliefs, legal, plans = jax.device_get((policy, beliefs, legal, plans))
     return Thoughts(
         seat,
-        goal_names(mind.game.spec) if can_name else (),
+        goal_names(game.spec) if can_name else (),
         beliefs,
         policy,
         legal,
@@ -67,7 +65,7 @@ def _think(player: Player | Planner, game: Game, states: PyTree[Array], seat: in
 
     def one_step(impression: Impression, seen):
         observation, legal = seen
-        impression = minds.perceive(mind.config, mind.game, mind.mind, observation, impression)
+        impression = mind.perceive(observation, impression)
         log_probabilities, _ = actor_critic.apply(mind.params, observation, legal, impression.goals)
         plan = player.plan(observation, impression) if isinstance(player, Planner) else None
         return impression, (jnp.exp(log_probabilities), impression, plan)

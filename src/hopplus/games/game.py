@@ -7,7 +7,7 @@ an array axis, called `agents`, in every signature; nothing here or in a game ma
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import equinox as eqx
 import jax
@@ -58,6 +58,11 @@ class GameSpec:
     @property
     def num_actions(self) -> int:
         return len(self.action_names)
+
+    @property
+    def board(self) -> tuple[Any, ...]:
+        """What networks that were made for one game need of another."""
+        return self.planes, self.height, self.width, self.action_names
 
     @cached_property
     def deed_actions(self) -> np.ndarray:

@@ -214,8 +214,12 @@ class Player(Policy):
     def again(self, memory: Memory) -> Memory:
         return again(self.config, self.game.spec, memory)
 
+    def perceive(self, observation: Observation, impression: Impression) -> Impression:
+        """Take in what the co-players did."""
+        return perceive(self.config, self.game, self.mind, observation, impression)
+
     def __call__(self, observation, legal, memory):
-        memory = perceive(self.config, self.game, self.mind, observation, memory)
+        memory = self.perceive(observation, memory)
         log_probabilities, _ = actor_critic.apply(self.params, observation, legal, memory.goals)
         if self.greedy:
             return jax.nn.one_hot(jnp.argmax(log_probabilities), legal.shape[0]), memory

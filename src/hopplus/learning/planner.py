@@ -4,6 +4,7 @@ Every tree has a company of its own, with goals drawn from what the seat believe
 the seat sees and remembers, so a planner sits at any table where another player can.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -73,22 +74,24 @@ class Planner(Policy):
         return self.player.again(memory)
 
     def __call__(self, observation, legal, memory):
-        impression = self.perceive(observation, memory)
+        impression = self.player.perceive(observation, memory)
         return self.decide(self.plan(observation, impression), observation, legal, impression), impression
-
-    def perceive(self, observation: Observation, impression: Impression) -> Impression:
-        """Take in what the co-players did."""
-        player = self.player
-        return minds.perceive(player.config, player.game, player.mind, observation, impression)
 
     def plan(self, observation: Observation, impression: Impression) -> Plan:
         """What each own action is worth, as far as the seat knows."""
-        goal_key, key = jax.random.split(key_of(jax.random.key(0), observation))
-        companies = draw_goals(impression, self.planning.search.trees, key=goal_key)
-        return self.plan_in(Model(self.game, self.judge, self.foresee, self.discount), observation, companies, key=key)
+        model = Model(self.game, self.judge, self.foresee, self.discount)
+        return self.plan_in(model, observation, impression, lambda goals: goals)
 
-    def plan_in(self, model: Model, observation: Observation, companies: Memory, *, key: Key[Array, ""]) -> Plan:
-        """The same with a model and companies, one for each tree, that somebody else made."""
+    def plan_in(
+        self,
+        model: Model,
+        observation: Observation,
+        impression: Impression,
+        company_of: Callable[[Float32[Array, "others goal"]], Memory],
+    ) -> Plan:
+        """The same in a model that somebody else made, which knows the co-players of a tree by their `company_of`."""
+        goal_key, key = jax.random.split(key_of(jax.random.key(0), observation))
+        companies = jax.vmap(company_of)(draw_goals(impression, self.planning.search.trees, key=goal_key))
         state = model.game.from_view(observation)
         if self.planning.kind == "one_step":
             return one_step(model, state, companies, key=key)

@@ -18,8 +18,7 @@ def check_beginning(config: RunConfig) -> None:
         return
     other = read_config(Path(config.begin_with))
     spec, of_other = config.evaluation_game.spec, other.evaluation_game.spec
-    board = lambda spec: (spec.planes, spec.height, spec.width, spec.num_agents, spec.action_names)  # noqa: E731
-    if board(spec) != board(of_other):
+    if (spec.board, spec.num_agents) != (of_other.board, of_other.num_agents):
         raise ValueError(f"--begin-with: {config.begin_with} plays {other.game}, not {config.game}; give another run")
     for name in ("network", "mind"):
         own, others = getattr(config.learner, name), getattr(other.learner, name)

@@ -146,13 +146,7 @@ def check_pretrained(config: RunConfig) -> None:
     found, _ = load_pretrained(Path(config.pretrained))
     wanted = config.learner.mind
     same_others = replace(found.mind.others, models=wanted.others.models) == wanted.others
-    spec, of_run = make(found.data.game).spec, config.evaluation_game.spec
-    same_board = (spec.planes, spec.height, spec.width, spec.action_names) == (
-        of_run.planes,
-        of_run.height,
-        of_run.width,
-        of_run.action_names,
-    )
+    same_board = make(found.data.game).spec.board == config.evaluation_game.spec.board
     if found.mind.goals != wanted.goals or not same_others or not same_board:
         raise ValueError(
             f"--pretrained: the models in {config.pretrained} are for {found.data.game} with {found.mind.goals} and "

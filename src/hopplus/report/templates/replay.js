@@ -6,7 +6,6 @@
   const viewer = find("viewer"), board = find("viewer-board"), history = find("viewer-history");
   const slider = find("viewer-slider"), chooser = find("viewer-episode"), mind = find("viewer-mind");
   const seatRows = find("viewer-seats").tBodies[0], playButton = viewer.querySelector('[data-go="play"]');
-  const FIGURES = ["tried", "value"];
   const CELL = 100, SECONDS = 0.55, SYMBOL = 1.3, LAYERS = ["floor", "walls", "trails", "bursts", "things", "players", "gains"];
   let episode = replays[0], index = 0, timer = null, layers = {}, players = [];
 
@@ -149,10 +148,11 @@
     });
   }
 
-  function thoughtTable(title, heads) {
+  function thoughtTable(title, heads, figures = []) {
     html(mind, "h4", title);
     const table = html(mind, "table", "", "plain"), head = html(html(table, "thead"), "tr");
-    for (const name of heads) html(head, "th", name, FIGURES.includes(name) ? "number" : "");
+    for (const name of heads) html(head, "th", name);
+    for (const name of figures) html(head, "th", name, "number");
     return html(table, "tbody");
   }
 
@@ -182,7 +182,8 @@
     }
     const body = thoughtTable(
       plans ? `What ${name} considers` : `What ${name} is inclined to do`,
-      ["action", "policy", ...(plans ? ["tried", "value"] : [])],
+      ["action", "policy"],
+      plans ? ["tried", "value"] : [],
     );
     for (const action of thought.actions) {
       const row = html(body, "tr", "", action.taken ? "taken" : "");
