@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from hopplus.learning.devices import num_cores, on_every, use_cores
+from hopplus.learning.devices import MeshConfig, num_cores, on_every, use_cores
 from hopplus.learning.learner import LearnerConfig
 from hopplus.models.goals import GoalsConfig
 from hopplus.runs.agents import learner_of
@@ -23,7 +23,7 @@ WARM_UP = 40
 
 
 def variants() -> dict[str, LearnerConfig]:
-    cores = LearnerConfig(devices=num_cores())
+    cores = LearnerConfig(mesh=MeshConfig(envs=num_cores()))
     agents = {name: learner_of(name, cores) for name in ("ppo", "omg")}
     with_goals = lambda goals: replace(agents["omg"], mind=replace(agents["omg"].mind, goals=goals))  # noqa: E731
     return {
@@ -34,20 +34,21 @@ def variants() -> dict[str, LearnerConfig]:
     }
 
 
-def program(name: str, learner: LearnerConfig, warm_up: int) -> Program:
-    config = RunConfig(game="stag-hunt-4x4", seeds=1, learner=learner)
+def program(name: str, learner: LearnerConfig, warm_up: int, *, game: str = "stag-hunt-4x4", seeds: int = 1) -> Program:
+    """Training as `hopplus train` runs it, one update at a time."""
+    config = RunConfig(game=game, seeds=seeds, learner=learner)
     compiled = compile_program(learner, config.task, seed_keys(config))
     states: Any = compiled.init(seed_keys(config))
 
     def run(count: int = 1) -> None:
         nonlocal states
-        amount = jax.device_put(np.int32(count), on_every(learner.devices))
+        amount = jax.device_put(np.int32(count), on_every(learner.mesh))
         states, metrics = compiled.block(states, amount)
         jax.block_until_ready(metrics)
 
     for _ in range(0, warm_up, 20):
         run(20)
-    return Program(name, run, learner.steps_per_update)
+    return Program(name, run, learner.steps_per_update * seeds)
 
 
 def main() -> None:

@@ -64,7 +64,7 @@ def given_trees(planner: Planner) -> tuple[Any, Any]:
     draw = lambda impression, key: draw_goals(impression, trees, key=key)  # noqa: E731
     goals = jax.vmap(draw)(impressions, jax.random.split(jax.random.key(3), TABLES))
     states = jax.tree.map(lambda leaf: jnp.repeat(leaf, trees, axis=0), states)
-    return states, goals.reshape(-1, *goals.shape[2:])
+    return states, goals.reshape(goals.shape[0] * goals.shape[1], *goals.shape[2:])
 
 
 def model_of(planner: Planner) -> Model:

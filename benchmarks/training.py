@@ -15,7 +15,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from hopplus.learning.devices import num_cores, on_every, use_cores
+from hopplus.learning.devices import MeshConfig, num_cores, on_every, use_cores
 
 use_cores(num_cores())
 
@@ -43,7 +43,7 @@ class Hopplus:
     """The product's own program for a run, as `hopplus train` compiles and calls it."""
 
     def __init__(self, side: int, seeds: int = 1, seed: int = 0) -> None:
-        learner = LearnerConfig(devices=num_cores())
+        learner = LearnerConfig(mesh=MeshConfig(envs=num_cores()))
         steps = NUM_UPDATES * learner.steps_per_update
         self.config = RunConfig(game=GAMES[side], arenas="off", seeds=seeds, seed=seed, steps=steps, learner=learner)
         started = time.perf_counter()
@@ -58,7 +58,7 @@ class Hopplus:
 
     def update(self, count: int = 1) -> float:
         """The mean return of the last of so many updates."""
-        amount = jax.device_put(np.int32(count), on_every(self.config.learner.devices))
+        amount = jax.device_put(np.int32(count), on_every(self.config.learner.mesh))
         self.states, metrics = self.program.block(self.states, amount)
         self.active = float(np.mean(metrics["count/samples/policy"][count - 1])) / SETTINGS.env_steps_per_update
         return float(np.mean(metrics[RETURN_TAG][count - 1]))

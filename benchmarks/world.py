@@ -27,7 +27,7 @@ from hopplus.evaluation.world import (
     transitions_of,
 )
 from hopplus.games.game import Game, GameSpec
-from hopplus.learning.devices import num_cores, use_cores
+from hopplus.learning.devices import MeshConfig, num_cores, use_cores
 from hopplus.learning.learner import LearnerConfig
 from hopplus.learning.worlds import fit
 from hopplus.models import regression_world, world
@@ -50,7 +50,7 @@ SAMPLED = 1_000_000
 def self_play(name: str) -> Any:
     """Players that ppo trained for some minutes."""
     with tempfile.TemporaryDirectory() as folder:
-        learner = LearnerConfig(devices=num_cores())
+        learner = LearnerConfig(mesh=MeshConfig(envs=num_cores()))
         run = train(RunConfig(game=name, seeds=1, steps=SELF_PLAY_STEPS, learner=learner), folder)
         return jax.tree.map(lambda leaf: leaf[0], run.lineup())
 

@@ -31,6 +31,7 @@ SAMPLE_EFFICIENCY_RUNS = {
     "ppo-16-tables-10": "ppo",
     "ppo-16-tables-four-times-as-long-10": "ppo, four times as long",
 }
+CROSSPLAY_RUNS = {f"{agent}-4x4": agent for agent in ("ppo", "omg", "hop", "hop_plus")}
 COMPANY = {
     "4x4": {
         "ppo": "series_4x4_ppo",
@@ -184,6 +185,69 @@ def ladder(language: str) -> str:
     return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of(*LADDER)}"
 
 
+SELF_PLAY = {
+    "4x4": {
+        "ppo": "selfplay_4x4_ppo",
+        "omg": "selfplay_4x4_omg",
+        "direct_om": "selfplay_4x4_direct_om",
+        "hop": "selfplay_4x4_hop",
+        "hop_plus": "selfplay_4x4_hop_plus",
+        "hop_plus, one_step": "selfplay_4x4_hop_plus_one_step",
+    },
+}
+"""By board and agent: what it gets among its own."""
+
+
+def self_play(board: str) -> Callable[[str], str]:
+    """Agents that plan, and those that do not, among their own."""
+    return lambda language: _self_play(board, language)
+
+
+def _self_play(board: str, language: str) -> str:
+    title = {
+        "en": "Self-play on {board}: mean return of the final agents as they act (those that plan take the best action; the others draw from their policies), 95% intervals over seeds.",
+        "zh": "{board} 自我对弈：最终智能体按其行动方式的平均回报（做规划者取最优动作，其余按策略采样），种子间 95% 区间。",
+    }[language].format(board=board)
+    heads = {
+        "en": (
+            "agent",
+            "seeds x steps",
+            "return",
+            "simulations a decision, at the table",
+            "in training",
+            "training, minutes",
+            "episodes",
+        ),
+        "zh": ("智能体", "种子 x 步数", "回报", "每次决策的模拟次数：评测时", "训练时", "训练分钟数", "局数"),
+    }[language]
+    rows = []
+    for agent, name in SELF_PLAY[board].items():
+        found = read(name)
+        plans = "--planning.kind" in found["command"]
+        rows.append(
+            (
+                agent,
+                f"{found['seeds']} x {found['env_steps']:,}",
+                with_interval(found["interval_greedy" if plans else "interval"], ".3f"),
+                _simulations(found["command"]),
+                "2 x 16" if agent.startswith(("hop,", "direct_om")) or agent == "hop" else "-",
+                f"{found['training_seconds'] / 60:.0f}",
+                f"{found['episodes']:,}",
+            )
+        )
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of(*SELF_PLAY[board].values())}"
+
+
+def _simulations(command: str) -> str:
+    """As in 4 x 32, from the flags."""
+    words = command.split()
+    flag = lambda name: words[words.index(f"--planning.{name}") + 1] if f"--planning.{name}" in words else None  # noqa: E731
+    kind = flag("kind")
+    if kind is None:
+        return "-"
+    return f"{flag('trees')} draws" if kind == "one_step" else f"{flag('trees')} x {flag('simulations')}"
+
+
 def search(language: str) -> str:
     """How fast a search is, and where its time goes."""
     result = read("search")
@@ -220,6 +284,8 @@ def search_costs(language: str) -> str:
 
 TABLES: dict[str, Callable[[str], str]] = {
     "crossplay_imagination": crossplay("crossplay_imagination", SAMPLE_EFFICIENCY_RUNS),
+    "crossplay": crossplay("crossplay", CROSSPLAY_RUNS),
+    "self_play_4x4": self_play("4x4"),
     "series_4x4": series("4x4"),
     "series_summary_4x4": series_summary("4x4"),
     "known_others": known_others("known_others_4x4", "known_others_8x8"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import imagination_tables
 import planning_tables
+import scale_tables
 from table_parts import ROOT, commands_of, lines_of, plus_minus, read, with_interval
 
 PAGES = {
@@ -16,6 +17,8 @@ PAGES = {
     "docs/others.md": "en",
     "docs/imagination.md": "en",
     "docs/planning.md": "en",
+    "docs/scale.md": "en",
+    "docs/studies.md": "en",
 }
 
 
@@ -399,6 +402,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "adaptation_8x8": adaptation("8x8"),
     **imagination_tables.TABLES,
     **planning_tables.TABLES,
+    **scale_tables.TABLES,
 }
 """By the name of its place in a page: how its table is made, in a language."""
 

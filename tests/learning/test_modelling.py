@@ -49,11 +49,23 @@ def test_only_wanted_steps_are_picked_and_none_twice_too_early():
     assert not np.array_equal(rows[0], np.sort(rows[0]))
 
 
+def test_where_only_rewarded_trajectories_count_the_model_learns_from_no_other_step(own):
+    """Labels are deeds that lie ahead; 2 is none of them, -1 not known."""
+    seen = own[2]
+    config = replace(CONFIGS["omg"].modelling, rewarded_only=True)
+    wanted = np.asarray(modelling._wanted(config, MINDS["omg"], 2, seen))
+    labels, valid = np.asarray(seen.labels), np.asarray(seen.valid)
+    np.testing.assert_array_equal(wanted, valid & ((labels == 0) | (labels == 1)))
+    plain = np.asarray(modelling._wanted(CONFIGS["omg"].modelling, MINDS["omg"], 2, seen))
+    np.testing.assert_array_equal(plain, valid)
+    assert wanted.sum() < valid.sum()
+
+
 def lesson_of(name, params, mind, seen):
     """A mind that believes in hindsight goals is taught with the same record: it has as many of them."""
     config = CONFIGS[name]
     look = partial(look_at_some, GAME, seen)
-    examples = modelling.pick_examples(config.modelling, config.mind, seen, look, key=jax.random.key(4))
+    examples = modelling.pick_examples(config.modelling, config.mind, 2, seen, look, key=jax.random.key(4))
     if not config.mind.goals.is_latent:
         return Lesson((examples,), seen.valid.size, None, None)
     goals_seen = jax.tree.map(lambda leaf: leaf[: config.modelling.goal_tables], seen)

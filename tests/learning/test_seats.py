@@ -13,6 +13,7 @@ from hopplus.games.presets import make
 from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning import learner
+from hopplus.learning.devices import MeshConfig
 from hopplus.learning.imagination import ImaginationConfig
 from hopplus.learning.learner import LearnerConfig, Task, train_step
 from hopplus.learning.minds import MindConfig
@@ -112,7 +113,7 @@ IMAGINING = {
     ids=["stag hunt, one device", "stag hunt, two", "snowdrift, two", "omg", "hop", "hop_plus"],
 )
 def test_training_is_equivariant_to_the_bit(game, devices, shift, mind):
-    config = replace(CONFIG, devices=devices, mind=MINDS["hop" if mind == "hop_plus" else mind])
+    config = replace(CONFIG, mesh=MeshConfig(envs=devices), mind=MINDS["hop" if mind == "hop_plus" else mind])
     if mind == "hop_plus":
         config = replace(config, **IMAGINING)
     if mind == "hop":

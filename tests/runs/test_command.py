@@ -34,7 +34,7 @@ def test_the_command_gives_the_same_run(agent):
     command = train_command(config, Path("somewhere"))
     program, verb, *arguments = command.split()
     typed = tyro.cli(Choice, args=arguments)
-    found = replace(typed.config, learner=replace(typed.config.learner, devices=config.learner.devices))
+    found = replace(typed.config, learner=replace(typed.config.learner, mesh=config.learner.mesh))
     assert (program, verb, typed.out) == ("hopplus", "train", Path("somewhere"))
     assert found == config
     if agent == "hop_plus":

@@ -10,7 +10,7 @@ from hopplus.runs import load, training
 from runs.tiny import assert_same_run, compile_rarely
 
 FLAGS = (
-    "--game stag-hunt-4x4 --seeds 1 --envs 8 --rollout-steps 10 --steps 320 --devices 1 --checkpoint-every 1 "
+    "--game stag-hunt-4x4 --seeds 1 --envs 8 --rollout-steps 10 --steps 320 --mesh.envs 1 --checkpoint-every 1 "
     "--network.hidden 8 --others.hidden 8 --others.keys 4 --modelling.minibatch-size 16 --ppo.minibatch-size 64 "
     "--world.hidden 8 --world.pooled 4 --replay.size 256 --world-training.minibatches 2 "
     "--world-training.minibatch-size 32 --imagination.real-ratio 0.5 --imagination.length 5"

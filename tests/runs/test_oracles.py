@@ -97,7 +97,7 @@ def test_what_was_measured_otherwise_is_measured_anew_without_training(here, tra
     assert oracles.read_yardsticks(settings) is None
     numbered = lambda *_, **__: np.arange(30, dtype=np.float32)[:, None, None].repeat(150, axis=1)  # noqa: E731
     monkeypatch.setattr(oracles, "returns_in_company", numbered)
-    elsewhere = replace(settings, devices=2)  # a responder goes on with the devices that it was begun on
+    elsewhere = replace(settings, devices=2)  # they were trained on one
     measured = oracles.measure_yardsticks(settings, oracles.train_responders(elsewhere))
     assert trainings == [] and oracles.read_yardsticks(settings) == measured
     assert [one.oracle for one in measured] == [7, 17, 27] and measured[1].oracle_player == "nearest_hare"

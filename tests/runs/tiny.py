@@ -34,7 +34,7 @@ def compile_rarely(monkeypatch) -> None:
 
 def train_line(out: Path, more: str = "", *, updates: int = 10) -> list[str]:
     """What is typed to train, after `hopplus`; a flag in `more` counts instead of the usual one."""
-    flags = f"{FLAGS} --devices 1 --steps {updates * STEPS_PER_UPDATE} {more}".split()
+    flags = f"{FLAGS} --mesh.envs 1 --steps {updates * STEPS_PER_UPDATE} {more}".split()
     return ["train", "ppo", "--out", str(out), *flags]
 
 

@@ -74,8 +74,8 @@ def judge_adaptation(
     kinds = tuple(seat_names(company.kinds))
     companies = lineups(spec, kinds)  # raises where the game is no stag hunt
     steps = default_steps(spec) if company.oracle_steps is None else company.oracle_steps
-    settings = OracleSettings(config.game, company.oracles, steps, ORACLE_EPISODES, seed, config.learner.devices, kinds)
-    use_cores(max(num_cores(), config.learner.devices))
+    settings = OracleSettings(config.game, company.oracles, steps, ORACLE_EPISODES, seed, num_cores(), kinds)
+    use_cores(num_cores())
     run = load(folder)
     yardsticks = read_yardsticks(settings) or _measure(settings)
     started = time.perf_counter()

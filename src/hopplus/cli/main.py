@@ -12,6 +12,7 @@ from hopplus.cli.play import play
 from hopplus.cli.pretrain import pretrain
 from hopplus.cli.report import report
 from hopplus.cli.runs import runs
+from hopplus.cli.study import study
 from hopplus.cli.train import train
 from hopplus.runs.training import NonFiniteRunError
 
@@ -25,6 +26,7 @@ VERBS = {
     "crossplay": crossplay,
     "runs": runs,
     "report": report,
+    "study": study,
 }
 
 

@@ -1,11 +1,12 @@
 """Intervals and tests that the rest of the package states its results with."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.stats import norm, page_trend_test
+from scipy.stats import norm, page_trend_test, trim_mean
 from scipy.stats import t as student
 
 CONFIDENCE = 0.95
@@ -83,3 +84,31 @@ def seed_interval(values: Float64[np.ndarray, " seeds"]) -> Interval:
     """One number per seed, summed up; with a single seed the ends are NaN, because nothing is known of the spread."""
     band = seed_band(values)
     return Interval(float(band.mean), float(band.low), float(band.high))
+
+
+RESAMPLES = 5_000
+
+
+def interquartile_mean(scores: Float64[np.ndarray, "*batch seeds"]) -> Float64[np.ndarray, "*batch"]:
+    """The mean of the middle half along the last axis: one lucky or lost seed does not decide it."""
+    return np.asarray(trim_mean(scores, 0.25, axis=-1))
+
+
+def bootstrap(
+    statistic: Callable[..., Float64[np.ndarray, " resamples"]], *groups: Float64[np.ndarray, " seeds"]
+) -> Interval:
+    """Of a statistic of one group of seeds or of several, each drawn again from its own: strata are kept apart."""
+    random = np.random.default_rng(0)
+    drawn = [group[random.integers(len(group), size=(RESAMPLES, len(group)))] for group in groups]
+    estimate = statistic(*(group[None] for group in groups))[0]
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(statistic(*drawn), [tail, 1 - tail]) if min(map(len, groups)) > 1 else (np.nan, np.nan)
+    return Interval(float(estimate), float(low), float(high))
+
+
+def improvement(
+    ones: Float64[np.ndarray, "*batch seeds"], others: Float64[np.ndarray, "*batch seeds2"]
+) -> Float64[np.ndarray, "*batch"]:
+    """How likely a seed of the first group beats one of the second; a tie is half a win."""
+    differences = ones[..., :, None] - others[..., None, :]
+    return np.asarray(np.mean(np.where(differences > 0, 1.0, np.where(differences < 0, 0.0, 0.5)), axis=(-1, -2)))

@@ -28,6 +28,7 @@ from hopplus.games.coplayers import Memory
 from hopplus.games.game import Game, GameSpec, Observation
 from hopplus.games.rollout import Table
 from hopplus.learning import minds
+from hopplus.learning.devices import dealt_out
 from hopplus.learning.minds import Filter, Impression, Mind, MindConfig
 from hopplus.learning.ppo import Batch, Metrics, PPOConfig, Source, check_counts, check_number, look_back, weighted_mean
 from hopplus.learning.record import spread
@@ -247,7 +248,7 @@ def imagine(
     thought = Thought(jnp.zeros((num_tables, 1), jnp.float32), impression)
     first = jax.tree.map(lambda leaf: leaf[np.arange(num_tables) % len(begin.starts.time)], world.starts)
     states = _where_tables(company.told, first, jax.vmap(partial(from_view, spec))(begin.views))
-    tables = Table(states, (thought, company), jnp.zeros(num_tables, bool))
+    tables = dealt_out(Table(states, (thought, company), jnp.zeros(num_tables, bool)))
     seat_keys = jax.random.split(act_key, spec.num_agents)
     _, steps, last_values = collect(world, players, tables, config.length, seat_keys=seat_keys, table_key=table_key)
     if config.reward == "zero":

@@ -12,13 +12,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import tyro
+from jax.sharding import NamedSharding
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import Game, GameSpec, ego_order
 from hopplus.games.rollout import Table, open_table
 from hopplus.learning import episodes, minds, modelling, ppo, replay, worlds
-from hopplus.learning.devices import in_parts
+from hopplus.learning.devices import MeshConfig, by_seeds, in_parts, on_seeds
 from hopplus.learning.episodes import Running
 from hopplus.learning.imagination import Branches, ImaginationConfig, branches, imagined_batch, trust_of
 from hopplus.learning.minds import Mind, MindConfig
@@ -29,7 +30,7 @@ from hopplus.learning.ppo import Batch, Metrics, PPOConfig, look_back
 from hopplus.learning.record import record
 from hopplus.learning.replay import ReplayConfig
 from hopplus.learning.rollout import Seats, collect
-from hopplus.learning.streams import at, stream
+from hopplus.learning.streams import at, stream, with_keys, without_keys
 from hopplus.learning.study import Study, first_tables, give_selected, look_at_some, prepare, study
 from hopplus.learning.worlds import WorldTrainingConfig
 from hopplus.models import actor_critic, world
@@ -66,8 +67,8 @@ class LearnerConfig:
     """Whether it plans while it learns: its policy then learns what it planned, instead of PPO's objective."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """The objective."""
-    devices: int = 1
-    """Devices, on a CPU: cores, that share the work of each seed. The same bits need the same number of them."""
+    mesh: MeshConfig = field(default_factory=MeshConfig)
+    """What it is laid out over."""
 
     def check(self) -> None:
         """Raise where a setting makes no sense. A run does so: raised on creation, tyro would wrap the reason."""
@@ -80,6 +81,7 @@ class LearnerConfig:
         self.imagination.check()
         self.planning.check()
         self.ppo.check()
+        self.mesh.check()
         if self.planning.is_used:
             if self.mind.others.models == "none":
                 raise ValueError("--planning.kind needs a model of the others; give --others.models each or shared")
@@ -88,12 +90,17 @@ class LearnerConfig:
                     "an agent plans in the true game while it learns, and imagines nothing; leave --planning.model and "
                     "--imagination.real-ratio out. What it learned in any way can plan in its world: see evaluate"
                 )
+        if self.ppo.ranked_reward and (self.planning.is_used or self.imagination.is_used):
+            raise ValueError(
+                "--ppo.ranked-reward pays in ranks, while trees and imagined play add the game's own rewards; leave it "
+                "out, or train ppo or omg"
+            )
         if self.imagination.is_used and not (self.world.is_used and self.mind.others.models != "none"):
             raise ValueError(
                 f"--imagination.real-ratio is {self.imagination.real_ratio}, but there is no world, or no model of the "
                 "others, to imagine with; give --world.members 1 or more and --others.models each, or train hop_plus"
             )
-        for name, value in (("envs", self.envs), ("rollout-steps", self.rollout_steps), ("devices", self.devices)):
+        for name, value in (("envs", self.envs), ("rollout-steps", self.rollout_steps)):
             if value < 1:
                 raise ValueError(f"--{name} is {value}; give 1 or more")
 
@@ -209,7 +216,7 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
         config.rollout_steps,
         seat_keys=now(state.seat_keys, "act"),
         table_key=at(state.key, "tables", state.num_updates),
-        num_devices=config.devices,
+        num_devices=config.mesh.envs,
         with_transitions=config.world.is_used,
         with_plans=config.planning.is_used,
     )
@@ -217,7 +224,8 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
     thought = replace(thought, impression=minds.met_anew(thought.impression))
     tables = replace(tables, memory=(thought, remembered))
     running, ended, num_ended = episodes.follow(state.running, steps)
-    batch = look_back(config.ppo, steps, last_values)
+    paid = episodes.ranked(state.running, steps, config.ppo.ranked_reward) if config.ppo.ranked_reward else steps
+    batch = look_back(config.ppo, paid, last_values)
     seen = study(config.modelling, task.game, seats.minds, state.tables, steps) if seats.minds.others else None
     goals_seen = first_tables(seen, config.modelling.goal_tables) if config.mind.goals.is_latent else None
     begin = branches(config.imagination, config.steps_per_update, task.game, tables, steps)
@@ -241,7 +249,7 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
     )
     circumstances = Circumstances(1.0 - state.num_updates / task.num_updates, state.num_updates, kept, happened)
     learn_all = lambda same, data: jax.lax.map(partial(learn, config, task, same), data)  # noqa: E731
-    learners, learned = in_parts(learn_all, config.devices, num_learners)(circumstances, data)
+    learners, learned = in_parts(learn_all, config.mesh.envs, num_learners)(circumstances, data)
     after = LearnerState(
         params=learners.params,
         optimizer=learners.optimizer,
@@ -304,7 +312,8 @@ def learn(
     if seen is not None:
         found |= modelling.score(config.mind, task.game, mind, seen)
         look = partial(look_at_some, task.game, seen)
-        examples = [modelling.pick_examples(config.modelling, config.mind, seen, look, key=key("examples"))]
+        pick = partial(modelling.pick_examples, config.modelling, config.mind, len(task.game.spec.deeds))
+        examples = [pick(seen, look, key=key("examples"))]
         if same.replay is not None and config.mind.goals.kind == "hindsight":
             count = config.modelling.num_examples
             examples.append(replay.recall(task.game, same.replay, learner.order, count, key=key("past")))
@@ -356,14 +365,34 @@ def value_scale(task: Task) -> float:
 def train_block(
     config: LearnerConfig, task: Task, states: LearnerState, num_updates: Int32[Array, ""], most: int
 ) -> tuple[LearnerState, Metrics]:
-    """Up to `most` updates of all seeds; the metrics of the first `num_updates` are filled in."""
-    step = partial(jax.lax.map, partial(train_step, config, task))  # one after the other: smaller arrays stay in caches
-    shapes = jax.eval_shape(lambda states: step(states)[1], states)
-    empty = jax.tree.map(lambda leaf: jnp.zeros((most, *leaf.shape), leaf.dtype), shapes)
+    """Up to `most` updates of all seeds; the metrics of the first `num_updates` are filled in.
 
-    def one_update(index, carry):
-        states, metrics = carry
-        states, now = step(states)
-        return states, jax.tree.map(lambda all_, leaf: all_.at[index].set(leaf), metrics, now)
+    Seeds take turns: smaller arrays stay in caches, and the program of a seed is the same however many there are.
+    """
 
-    return jax.lax.fori_loop(0, num_updates, one_update, (states, empty))
+    def some_seeds(states: LearnerState, num_updates: Int32[Array, ""]) -> tuple[LearnerState, Metrics]:
+        num_seeds = len(states.num_updates)
+        of_seed = lambda seed, numbers: with_keys(states, jax.tree.map(lambda leaf: leaf[seed], numbers))  # noqa: E731
+        numbers = without_keys(states)  # JAX cannot see that the keys of a seed are used once in its turn
+        shapes = jax.eval_shape(lambda: train_step(config, task, of_seed(0, numbers))[1])
+        empty = jax.tree.map(lambda leaf: jnp.zeros((most, num_seeds, *leaf.shape), leaf.dtype), shapes)
+
+        def one_turn(turn, carry):
+            numbers, metrics = carry
+            update, seed = turn // num_seeds, turn % num_seeds
+            state, now = train_step(config, task, of_seed(seed, numbers))
+            numbers = jax.tree.map(lambda all_, leaf: all_.at[seed].set(leaf), numbers, without_keys(state))
+            return numbers, jax.tree.map(lambda all_, leaf: all_.at[update, seed].set(leaf), metrics, now)
+
+        numbers, metrics = jax.lax.fori_loop(0, num_updates * num_seeds, one_turn, (numbers, empty))
+        return with_keys(states, numbers), metrics
+
+    return by_seeds(some_seeds, config.mesh, out_axes=(0, 1))(states, num_updates)
+
+
+def layout(config: LearnerConfig, states: PyTree) -> PyTree[NamedSharding]:
+    """Which devices hold what of a run between blocks: seeds, and their tables, are dealt out."""
+    by_seed, by_table = on_seeds(config.mesh), on_seeds(config.mesh, config.envs)
+    placed = jax.tree.map(lambda _: by_seed, states)
+    tables = jax.tree.map(lambda _: by_table, (states.tables, states.running))
+    return eqx.tree_at(lambda placed: (placed.tables, placed.running), placed, tables)

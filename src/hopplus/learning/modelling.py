@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.game import NO_ACTION, Game, Observation
 from hopplus.learning import minds
+from hopplus.learning.devices import dealt_out
 from hopplus.learning.minds import Mind, MindConfig
 from hopplus.learning.modelling_config import ModellingConfig, PriorLoss
 from hopplus.learning.ppo import Metrics, descend, falling
@@ -174,11 +175,13 @@ def _counts(config: ModellingConfig, lesson: Lesson) -> Metrics:
     return counts
 
 
-def _wanted(mind_config: MindConfig, study: Study) -> Bool[Array, "rows time others"]:
+def _wanted(
+    config: ModellingConfig, mind_config: MindConfig, num_deeds: int, study: Study
+) -> Bool[Array, "rows time others"]:
     """The steps that the model of actions learns from."""
-    if mind_config.goals.kind != "hindsight":
+    if mind_config.goals.kind != "hindsight" and not config.rewarded_only:
         return study.valid
-    return study.valid & (study.labels >= 0) & (study.labels < study.goals.shape[-1] - 1)
+    return study.valid & (study.labels >= 0) & (study.labels < num_deeds)
 
 
 def _pick(
@@ -203,6 +206,7 @@ def at_samples(tree: Any, rows: Int32[Array, "others samples"], steps: Int32[Arr
 def pick_examples(
     config: ModellingConfig,
     mind_config: MindConfig,
+    num_deeds: int,
     study: Study,
     look: Callable[[Int32[Array, "others samples"], Int32[Array, "others samples"]], Look],
     *,
@@ -212,7 +216,7 @@ def pick_examples(
 
     The goal of a co-player is what was inferred at the table, or what it came to in the end.
     """
-    rows, steps, weights = _pick(_wanted(mind_config, study), config.num_examples, key=key)
+    rows, steps, weights = _pick(_wanted(config, mind_config, num_deeds, study), config.num_examples, key=key)
     goal, actions, labels = at_samples((study.goals, study.actions, study.labels), rows, steps)
     if mind_config.goals.kind == "hindsight":
         goal = jax.nn.one_hot(labels, goal.shape[-1])
@@ -225,6 +229,7 @@ def others_loss(
     """Cross-entropy of what each co-player did, in the minibatch of that number."""
     size = config.minibatch_size
     batches = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, index * size, size, 1), lesson.examples)
+    batches = dealt_out(batches, axis=1)
     models = _by_other(mind, batches[0].weights.shape[0])
     losses = [jax.vmap(others.loss)(models, each.seen, each.goals, each.actions, each.weights)[0] for each in batches]
     return jnp.sum(jnp.stack(losses), axis=0)

@@ -18,6 +18,9 @@ class ModellingConfig:
     """Gradient steps in each update."""
     minibatch_size: int = 256
     """Samples of every co-player in each of them, for the model of its actions."""
+    rewarded_only: bool = False
+    """Learn what a co-player does only from steps after which it came to something that pays; goals that are told in
+    hindsight need that anyway."""
     goal_tables: int = 32
     """Tables at which goals are selected: posterior, prior and, with epsilon, the policy learn from them."""
     minibatch_tables: int = 4

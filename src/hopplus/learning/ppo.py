@@ -18,6 +18,7 @@ import optax
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.game import Observation
+from hopplus.learning.devices import dealt_out
 from hopplus.learning.returns import advantages
 from hopplus.learning.rollout import Trajectory
 from hopplus.models import actor_critic
@@ -50,6 +51,9 @@ class PPOConfig:
     """Each learner's gradient is scaled down to this norm."""
     epochs: int = 4
     """How many times each update goes over its data."""
+    ranked_reward: float = 0.0
+    """Pay +1 at the end of an episode that is among the best of its update, -1 else, and nothing before; the best are
+    those at or above this percentile of the returns, as in 0.75. 0: pay what the game pays."""
     minibatch_size: int = 512
     """The most samples of a seat in one gradient step; steps of seats that have left are none, and cost nothing."""
 
@@ -61,6 +65,7 @@ class PPOConfig:
             check_number("ppo", name, getattr(self, name), getattr(self, name) > 0, "above 0")
         for name in ("value_clip", "value_coefficient", "entropy_coefficient", "final_entropy_coefficient"):
             check_number("ppo", name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")
+        check_number("ppo", "ranked_reward", self.ranked_reward, 0 <= self.ranked_reward < 1, "from 0 to below 1")
         check_counts("ppo", self, "epochs", "minibatch_size")
 
 
@@ -207,7 +212,8 @@ def update(
 
     num_active = jnp.sum(batch.active, axis=-1, dtype=jnp.int32)
     num_parts = jnp.maximum(-(-jnp.max(num_active) // config.minibatch_size), 1)
-    cut = partial(minibatch_of, batch, num_active, num_parts, config.minibatch_size)
+    minibatch = partial(minibatch_of, batch, num_active, num_parts, config.minibatch_size)
+    cut = lambda order, part: dealt_out(minibatch(order, part), axis=1)  # noqa: E731
     order = jax.eval_shape(shuffle, batch.active, key)
     shapes = jax.eval_shape(lambda order: one_step(params, optimizer_state, cut(order, 0))[2], order)
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

@@ -161,6 +161,7 @@ class Trainer:
             goal_minibatch_size=per_player,
         )
         self.data = data
+        self.num_deeds = len(make(config.data.game).spec.deeds)
         self._step = jax.jit(self._one_chunk)
 
     def _one_chunk(self, state: PretrainState, chunk: Material, key: Key[Array, ""]):
@@ -170,7 +171,8 @@ class Trainer:
             study = replace(study, goals=inferred_goals(self.config.mind.goals, state.mind, chunk))
         examples_key, update_key = jax.random.split(key)
         look = partial(modelling.at_samples, chunk.seen)
-        examples = modelling.pick_examples(self.settings, self.config.mind, study, look, key=examples_key)
+        pick = partial(modelling.pick_examples, self.settings, self.config.mind, self.num_deeds)
+        examples = pick(study, look, key=examples_key)
         lesson = Lesson((examples,), study.valid.size, study if prepared else None, prepared)
         learner = (state.mind, state.optimizer, lesson, update_key)
         mind, optimizer, metrics = modelling.update(self.settings, self.config.mind, True, jnp.float32(1), learner)

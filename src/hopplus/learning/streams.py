@@ -6,7 +6,8 @@ Resuming is then exact, and a new consumer shifts no other stream.
 from zlib import crc32
 
 import jax
-from jaxtyping import Array, Int32, Key
+import jax.numpy as jnp
+from jaxtyping import Array, Int32, Key, PyTree
 
 
 def stream(key: Key[Array, ""], name: str) -> Key[Array, ""]:
@@ -17,3 +18,17 @@ def stream(key: Key[Array, ""], name: str) -> Key[Array, ""]:
 def at(key: Key[Array, ""], name: str, update: Int32[Array, ""]) -> Key[Array, ""]:
     """The key of that consumer in one update."""
     return jax.random.fold_in(stream(key, name), update)
+
+
+def without_keys(tree: PyTree[Array]) -> PyTree[Array]:
+    """Keys as the numbers that they are made of."""
+    return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if _is_key(leaf) else leaf, tree)
+
+
+def with_keys(like: PyTree[Array], tree: PyTree[Array]) -> PyTree[Array]:
+    """Numbers as keys again, where `like` has keys."""
+    return jax.tree.map(lambda one, leaf: jax.random.wrap_key_data(leaf) if _is_key(one) else leaf, like, tree)
+
+
+def _is_key(leaf: Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.game import GameSpec
 from hopplus.learning import replay
+from hopplus.learning.devices import dealt_out
 from hopplus.learning.ppo import Metrics, check_counts, check_number, descend, falling
 from hopplus.models import world
 from hopplus.models.world import Outcome, Transition, World
@@ -71,7 +72,7 @@ def update(
 
     def one_member(params, optimizer_state, places):
         batch = jax.tree.map(lambda leaf: leaf[0, places], kept.experience.transition)
-        batch = world.seen_by(spec, batch, order)
+        batch = world.seen_by(spec, dealt_out(batch), order)
         gradient, parts = jax.grad(mean_loss, has_aux=True)(params, spec, batch)
         steps, optimizer_state = transform.update(gradient, optimizer_state)
         return descend(params, steps, rate), optimizer_state, parts

@@ -89,10 +89,11 @@ def page(run: Run, replays: Sequence[Replay], *, title: str | None = None, best:
         "bricks": replay.brick_data(),
         "replays": [replay.replay_data(each) for each in replays],
     }
-    return _environment().get_template("page.html").render(content)
+    return template_environment().get_template("page.html").render(content)
 
 
-def _environment() -> Environment:
+def template_environment() -> Environment:
+    """Where pages come from; what is put into them is escaped."""
     environment = Environment(
         loader=PackageLoader("hopplus.report"),
         autoescape=True,

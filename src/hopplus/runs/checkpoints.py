@@ -36,8 +36,8 @@ class Checkpoints:
         self._manager = ocp.CheckpointManager(folder.absolute(), options=options, item_handlers=handler)
 
     def save(self, num_updates: int, state: PyTree[Array]) -> None:
-        """From the host's memory, so that a run can be read on any number of devices."""
-        self._manager.save(num_updates, args=ocp.args.StandardSave(jax.device_get(_plain(state))))
+        """Every host writes what its devices hold."""
+        self._manager.save(num_updates, args=ocp.args.StandardSave(_plain(state)))
 
     @property
     def latest(self) -> int | None:
@@ -92,11 +92,11 @@ def _is_key(leaf: Array | jax.ShapeDtypeStruct) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _plain(state: PyTree[Array]) -> PyTree[Array]:
+def _plain(state: PyTree[Array]) -> PyTree:
     """As orbax can save it: keys as numbers, and a number in the place of an array without any."""
 
-    def plain(leaf: Array) -> Array:
-        return jax.random.key_data(leaf) if _is_key(leaf) else leaf if leaf.size else jnp.zeros((), leaf.dtype)
+    def plain(leaf: Array) -> Array | np.ndarray:
+        return jax.random.key_data(leaf) if _is_key(leaf) else leaf if leaf.size else np.zeros((), leaf.dtype)
 
     return jax.tree.map(plain, state)
 

@@ -17,7 +17,9 @@ def train_command(config: RunConfig, folder: Path) -> str:
     default = RunConfig(agent=config.agent, learner=learner_of(config.agent))
     given, usual = (_flags(asdict(one)) for one in (config, default))
     shown = [
-        name for name in given if name in ALWAYS or (given[name] != usual[name] and name not in ("agent", "devices"))
+        name
+        for name in given
+        if name in ALWAYS or (given[name] != usual[name] and name != "agent" and not name.startswith("mesh."))
     ]
     return " ".join(["hopplus train", config.agent, *(_typed(name, given[name]) for name in shown), f"--out {folder}"])
 

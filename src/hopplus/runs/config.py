@@ -55,6 +55,10 @@ class RunConfig:
             if value < 1:
                 raise ValueError(f"--{name} is {value}; give 1 or more")
         check_seed(self.seed)
+        if self.seeds % self.learner.mesh.seeds:
+            raise ValueError(
+                f"--mesh.seeds is {self.learner.mesh.seeds}, but --seeds is {self.seeds}; give a number that divides it"
+            )
         if self.pretrained is not None and self.learner.mind.others.models == "none":
             raise ValueError(f"--pretrained: {self.agent} has no models of the others; train omg or hop")
         if self.steps < self.learner.steps_per_update:

@@ -9,28 +9,36 @@ others.json      how well the models of the other players predict, where that wa
 world.json       the same of the learned world
 checkpoints/     written by orbax, each complete or not there
 tensorboard/     the same metrics as events, a folder per seed
+lock             held by the process that trains
 """
 
 import json
 import os
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import IO, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from hopplus import __version__
 from hopplus.runs.config import RunConfig
 
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody is kept out
+    fcntl = None
+
 CONFIG, METRICS, TIMING, EVALUATION = "config.json", "metrics.jsonl", "timing.jsonl", "evaluation.json"
 OTHERS, WORLD = "others.json", "world.json"
 ADAPTATION = "adaptation.json"
-CHECKPOINTS, TENSORBOARD = "checkpoints", "tensorboard"
+CHECKPOINTS, TENSORBOARD, LOCK = "checkpoints", "tensorboard", "lock"
 DESCRIBED = {"version", "game_name", "game_version"}
 """What `config.json` says besides the settings."""
 PUT_BACK = "put the file back as it was, or train anew into another folder"
 ACCEPTED = {bool: (bool,), int: (int,), float: (int, float), str: (str,), NoneType: (NoneType,)}
-MAY_CHANGE = {"version", "steps", "wandb", "checkpoint_every"}
+MAY_CHANGE = {"version", "steps", "wandb", "checkpoint_every", "learner.mesh.seeds", "learner.mesh.envs"}
 """Settings that may differ when a run goes on; `steps` only where the entropy bonus does not depend on them."""
 
 
@@ -40,15 +48,16 @@ def describe(config: RunConfig) -> dict[str, Any]:
     return {"version": __version__, "game_name": spec.name, "game_version": spec.version, **asdict(config)}
 
 
-def open_folder(folder: Path, config: RunConfig) -> None:
-    """Make the folder, or check that it holds a run of these settings."""
+def open_folder(folder: Path, config: RunConfig, *, write: bool = True) -> None:
+    """Make the folder, or check that it holds a run of these settings; who does not write only checks."""
     wanted = json.loads(json.dumps(describe(config)))
     if (folder / CONFIG).exists():
         read_config(folder)
         _check_same(folder, read_description(folder), wanted)
-    else:
+    elif write:
         _make_folder(folder)
-    write_json(folder / CONFIG, wanted)
+    if write:
+        write_json(folder / CONFIG, wanted)
 
 
 def _make_folder(folder: Path) -> None:
@@ -61,6 +70,31 @@ def _make_folder(folder: Path) -> None:
     half_written = _fresh(folder / CONFIG)  # by a run that was killed at its very start
     if any(path != half_written for path in folder.iterdir()):
         raise ValueError(f"{folder} is not empty and holds no run; give another folder with --out")
+
+
+@contextmanager
+def only_writer(folder: Path, patience: float = 0.0) -> Iterator[None]:
+    """Nobody else trains into the folder meanwhile; so many seconds are waited for who still does.
+
+    The system takes the lock from a process that dies, however it dies.
+    """
+    with (folder / LOCK).open("a") as file:
+        until = time.monotonic() + patience
+        while not _locked(file):
+            if time.monotonic() > until:
+                raise ValueError(f"another process trains into {folder}; wait until it is done, or give another --out")
+            time.sleep(0.2)
+        yield
+
+
+def _locked(file: IO[str]) -> bool:
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def read_description(folder: Path) -> dict[str, Any]:

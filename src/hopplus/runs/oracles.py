@@ -24,6 +24,7 @@ from hopplus.evaluation.adaptation import KINDS, by_belief, lineups, returns_in_
 from hopplus.games.coplayers import Policy
 from hopplus.games.game import Game, GameSpec
 from hopplus.games.presets import make
+from hopplus.learning.devices import MeshConfig
 from hopplus.learning.learner import LearnerConfig
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CONFIG, read_config, write_json
@@ -58,7 +59,7 @@ class OracleSettings:
     seed: int
     """The seed of all random draws while they are measured, not of training."""
     devices: int = 1
-    """Devices that a responder is trained on; one that was begun on others goes on with those."""
+    """Devices that a responder is trained on."""
     kinds: tuple[str, ...] = KINDS
     """What co-players can be."""
 
@@ -115,13 +116,13 @@ def folder_of(settings: OracleSettings, lineup: Sequence[str]) -> Path:
 
 
 def responder_config(settings: OracleSettings, lineup: Sequence[str]) -> RunConfig:
-    """The run that trains the responder of a line-up, on the devices that it was begun on."""
+    """The run that trains the responder of a line-up."""
     config = RunConfig(
         game=settings.game,
         co_players=",".join(lineup),
         seeds=NUM_SEEDS,
         steps=settings.steps,
-        learner=replace(LEARNER, devices=settings.devices),
+        learner=replace(LEARNER, mesh=MeshConfig(envs=settings.devices)),
     )
     folder = folder_of(settings, lineup)
     if not (folder / CONFIG).exists():
@@ -132,7 +133,7 @@ def responder_config(settings: OracleSettings, lineup: Sequence[str]) -> RunConf
             f"{folder} holds a responder of {found.steps} steps; "
             f"give --oracle-steps {found.steps}, or another folder with --oracles"
         )
-    return replace(config, learner=replace(config.learner, devices=found.learner.devices))
+    return config
 
 
 def train_responders(

@@ -1,6 +1,7 @@
 """The loop around the compiled program: run a block of updates, write down what came out, keep checkpoints."""
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -8,13 +9,16 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding
+from jaxtyping import PyTree
 
-from hopplus.learning.devices import on_every
-from hopplus.learning.learner import LearnerConfig, LearnerState, Task, init, train_block
+from hopplus.learning.devices import make_mesh, on_every
+from hopplus.learning.learner import LearnerConfig, LearnerState, Task, init, layout, train_block
 from hopplus.runs.beginning import check_beginning, with_beginning
 from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
-from hopplus.runs.folder import CHECKPOINTS, describe, open_folder
+from hopplus.runs.folder import CHECKPOINTS, describe, only_writer, open_folder
+from hopplus.runs.hosts import agreed, is_first, together
 from hopplus.runs.metrics import Row, Writers, find_wandb, rows
 from hopplus.runs.pretraining import check_pretrained, with_pretrained
 from hopplus.runs.run import Run, load, state_shapes
@@ -42,20 +46,24 @@ class Program:
 
     init: Any
     block: Any
+    places: PyTree[NamedSharding]
+    """Which devices hold what of the states."""
 
 
 def compile_program(config: LearnerConfig, task: Task, keys: jax.Array) -> Program:
     """Compile once, before anything runs; the state given to a block is used up by it."""
-    everywhere = on_every(config.devices)
-    init_all = jax.jit(jax.vmap(lambda key: init(config, task, key=key)), out_shardings=everywhere)
-    states = jax.eval_shape(init_all, keys)
+    everywhere = on_every(config.mesh)
+    init_seeds = jax.vmap(lambda key: init(config, task, key=key))
+    states = jax.eval_shape(init_seeds, keys)
+    places = layout(config, states)
     block = jax.jit(
         lambda states, num_updates: train_block(config, task, states, num_updates, MOST_UPDATES),
         donate_argnums=0,
-        in_shardings=everywhere,
-        out_shardings=everywhere,
+        in_shardings=(places, everywhere),
+        out_shardings=(places, everywhere),
     )
-    return Program(init_all, block.lower(states, jax.ShapeDtypeStruct((), jnp.int32)).compile())
+    compiled = block.lower(states, jax.ShapeDtypeStruct((), jnp.int32)).compile()
+    return Program(jax.jit(init_seeds, in_shardings=everywhere, out_shardings=places), compiled, places)
 
 
 def seed_keys(config: RunConfig) -> jax.Array:
@@ -64,25 +72,30 @@ def seed_keys(config: RunConfig) -> jax.Array:
     return jax.vmap(lambda index: jax.random.fold_in(base, index))(jnp.arange(config.seeds))
 
 
-def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None) -> Run:
-    """Train into the folder, or go on where the run in it stopped; the result is the same to the bit."""
+def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None, patience: float = 0.0) -> Run:
+    """Train into the folder, or go on where the run in it stopped; the result is the same to the bit.
+
+    Where another process still trains into it, wait so many seconds for that to end.
+    """
     out = Path(out)
     task = config.task
-    on_every(config.learner.devices)  # what is missing is said before there is a folder, and before the compiler runs
+    make_mesh(config.learner.mesh)  # what is missing is said before there is a folder, and before the compiler runs
     if config.wandb:
         find_wandb()
     check_beginning(config)
     check_pretrained(config)
-    open_folder(out, config)
-    checkpoints = Checkpoints(out / CHECKPOINTS)
-    try:
-        done = checkpoints.latest or 0
-        if done < config.num_updates:
-            if watcher:
-                watcher.compiling(config, done)
-            _go_on(config, task, out, done, checkpoints, watcher)
-    finally:
-        checkpoints.close()
+    open_folder(out, config, write=is_first())
+    with only_writer(out, patience) if is_first() else nullcontext():
+        checkpoints = Checkpoints(out / CHECKPOINTS)
+        try:
+            done = checkpoints.latest or 0
+            if done < config.num_updates:
+                if watcher:
+                    watcher.compiling(config, done)
+                with together():
+                    _go_on(config, task, out, done, checkpoints, watcher)
+        finally:
+            checkpoints.close()
     return load(out)
 
 
@@ -90,17 +103,30 @@ def _go_on(
     config: RunConfig, task: Task, out: Path, done: int, checkpoints: Checkpoints, watcher: Watcher | None
 ) -> None:
     restored = checkpoints.restore(done, state_shapes(config)) if done else None
-    writers = Writers(out, config, done, describe(config))
+    writers = Writers(out, config, done, describe(config)) if is_first() else None
     try:
         program = compile_program(config.learner, task, seed_keys(config))
         if restored is None:
             states = with_beginning(config, jax.block_until_ready(program.init(seed_keys(config))))
-            states = with_pretrained(config, states)
-        else:
-            states = jax.device_put(restored, on_every(config.learner.devices))
-        _run(config, program, states, done, checkpoints, writers, watcher)
+            restored = with_pretrained(config, states)
+        _run(config, program, placed(restored, program.places), done, checkpoints, writers, watcher)
     finally:
-        writers.close()
+        if writers:
+            writers.close()
+
+
+def placed(states: LearnerState, places: PyTree[NamedSharding]) -> LearnerState:
+    """Every array where it belongs; each host, having all of them, puts its share on its own devices."""
+
+    def place(leaf: jax.Array, sharding: NamedSharding) -> jax.Array:
+        if not leaf.is_fully_addressable or leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
+            return leaf
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(place(jax.random.key_data(leaf), sharding))
+        content = np.asarray(leaf)
+        return jax.make_array_from_callback(leaf.shape, sharding, lambda index: content[index])
+
+    return jax.tree.map(place, states, places)
 
 
 def _run(
@@ -109,33 +135,36 @@ def _run(
     states: LearnerState,
     done: int,
     checkpoints: Checkpoints,
-    writers: Writers,
+    writers: Writers | None,
     watcher: Watcher | None,
 ) -> None:
     wanted = 1
+    everywhere = on_every(config.learner.mesh)
     while done < config.num_updates:
         to_checkpoint = config.checkpoint_every - done % config.checkpoint_every
         num_updates = min(wanted, to_checkpoint, config.num_updates - done, MOST_UPDATES)
         started = time.perf_counter()
-        count = jax.device_put(np.int32(num_updates), on_every(config.learner.devices))
+        count = jax.device_put(np.int32(num_updates), everywhere)
         states, metrics = program.block(states, count)
         metrics = jax.device_get(metrics)
         seconds = time.perf_counter() - started
         _check_finite(metrics["policy/finite"][:num_updates], done, checkpoints)
         per_update = config.learner.steps_per_update
         row: Row = {}
-        for row in rows(metrics, done, num_updates, per_update):
-            writers.write(row)
-        done += num_updates
         rate = num_updates * per_update * config.seeds / seconds
-        timing = {"update": done, "env_steps": done * per_update, "seconds": seconds, "charts/steps_per_second": rate}
-        writers.write_timing(timing)
-        writers.flush()
+        if writers:
+            for row in rows(metrics, done, num_updates, per_update):
+                writers.write(row)
+            end = done + num_updates
+            timing = {"update": end, "env_steps": end * per_update, "seconds": seconds, "charts/steps_per_second": rate}
+            writers.write_timing(timing)
+            writers.flush()
+        done += num_updates
         if done % config.checkpoint_every == 0 or done == config.num_updates:
             checkpoints.save(done, states)
         if watcher:
             watcher.block(row, done, rate)
-        wanted = max(1, round(BLOCK_SECONDS * num_updates / seconds))
+        wanted = agreed(max(1, round(BLOCK_SECONDS * num_updates / seconds)))
 
 
 def _check_finite(finite: np.ndarray, done: int, checkpoints: Checkpoints) -> None:

@@ -1,0 +1,82 @@
+"""One HTML page about a study: what was asked, what the trials say, the curves, and the command of every variant."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from hopplus.games import draw
+from hopplus.report.curves import INK, MUTED, inline_svg, learning_curve, new_sheet, save_figure
+from hopplus.report.page import template_environment
+from hopplus.report.read import Run
+from hopplus.runs.command import train_command
+from hopplus.runs.studies import Study
+from hopplus.runs.studies.study import RETURNS
+from hopplus.runs.studies.summary import Answer, VariantSummary, read_curve, state_of
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A metric of all variants that record it."""
+
+    metric: str
+    svg: Markup
+
+
+def study_page(study: Study, folder: Path, variants: Sequence[VariantSummary], answers: Sequence[Answer]) -> str:
+    """The whole page as text."""
+    metrics = list(dict.fromkeys([RETURNS, *(question.metric for question in study.questions)]))
+    states = [(trial, *state_of(trial, folder)) for trial in study.all_trials()]
+    content = {
+        "study": study,
+        "variants": variants,
+        "answers": answers,
+        "scores": Markup(inline_svg(score_picture(variants), "final returns by variant")),
+        "curves": [_drawn(study, folder, metric) for metric in metrics],
+        "states": states,
+        "commands": {name: train_command(config, Path("RUN")) for name, config in study.variants.items()},
+        "folder": folder.name,
+    }
+    environment: Environment = template_environment()
+    return environment.get_template("study.html").render(content)
+
+
+def _drawn(study: Study, folder: Path, metric: str) -> Drawn:
+    figure = learning_curve(_runs(study, folder, metric), metric)
+    return Drawn(metric, Markup(inline_svg(figure, f"{metric} by variant")))
+
+
+def _runs(study: Study, folder: Path, metric: str) -> dict[str, Run]:
+    """Each variant as one run with the seeds of all its trials; those that do not record the metric are left out."""
+    found = {}
+    for name, config in study.variants.items():
+        try:
+            curve = read_curve(study, folder, name, metric)
+        except ValueError:
+            continue
+        if curve is not None:
+            about = {"agent": config.agent, "game": config.game, "seeds": curve.values.shape[1], "steps": config.steps}
+            found[name] = Run(name, about, curve.env_steps, {metric: curve.values}, {}, None)
+    return found
+
+
+def score_picture(variants: Sequence[VariantSummary]) -> Figure:
+    """Every variant's interquartile mean and its interval, one below the other."""
+    sheet, axes = new_sheet((5.6, 0.9 + 0.32 * len(variants)))
+    for row, variant in enumerate(variants):
+        colour = draw.player_colour(row)
+        axes.plot([variant.lowest, variant.highest], [row, row], color=MUTED, linewidth=0.8, zorder=2)
+        axes.plot([variant.score.low, variant.score.high], [row, row], color=colour, linewidth=5, alpha=0.5, zorder=3)
+        axes.plot([variant.score.estimate], [row], marker="o", color=INK, markersize=4, zorder=4)
+    axes.set_yticks(range(len(variants)), [variant.name for variant in variants])
+    axes.set_ylim(len(variants) - 0.5, -0.5)
+    axes.set_xlabel("mean return per episode, last fifth of training")
+    return sheet
+
+
+def study_picture(study: Study, folder: Path, path: Path) -> None:
+    """The learning curves of all variants."""
+    save_figure(learning_curve(_runs(study, folder, RETURNS), RETURNS, size=(6.4, 3.8)), path)

@@ -1,0 +1,158 @@
+"""Trials on Ray: on this machine, or on the cluster that an address leads to.
+
+Ray decides where a trial runs, and runs it again where its worker or its node is lost; a trial that begins again goes
+on from its last checkpoint. All nodes see the study's folder under the same path (a shared file system). What Python
+raises is no reason to try again: it is written down, and the other trials go on.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from hopplus.learning.devices import use_cores
+from hopplus.runs.config import RunConfig
+from hopplus.runs.studies.study import Study, Trial, write_study
+from hopplus.runs.training import train
+
+State = Literal["waiting", "running", "done", "failed"]
+PATIENCE = 120.0
+"""Seconds that a trial waits for a process of its own that a lost node has left behind."""
+AHEAD = 8
+"""Trials that are handed to Ray beyond those that can run at once."""
+COMPILED = "compiled"
+"""What XLA compiled for one trial of a variant serves the others."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a trial ended."""
+
+    trial: Trial
+    reason: str | None = None
+    """Why it failed."""
+
+
+Work = Callable[[RunConfig, str, str], str | None]
+"""(settings, run folder, folder for compiled programs) -> why it failed, or None."""
+
+
+def find_ray() -> Any:
+    """The package, or a word on how to get it."""
+    try:
+        import ray
+    except ImportError:
+        raise ValueError("studies run on Ray; pip install 'hopplus[ray]'") from None
+    return ray
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Ray on this machine, or the cluster at the address (`auto` finds one that runs here)."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    ray = find_ray()
+    try:
+        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, RuntimeError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise ValueError(f"--address {address}: no Ray cluster there ({first}); start one with `ray start`") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def train_trial(config: RunConfig, folder: str, compiled: str) -> str | None:
+    """In a worker: train, or go on."""
+    import jax
+
+    jax.config.update("jax_compilation_cache_dir", compiled)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    use_cores(config.learner.mesh.size)
+    try:
+        train(config, folder, patience=PATIENCE)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def run_study(
+    study: Study,
+    out: Path,
+    *,
+    address: str | None = None,
+    on_state: Callable[[Trial, State, str | None], None] | None = None,
+    on_wait: Callable[[], None] | None = None,
+) -> list[Ended]:
+    """All trials that are not done yet; what failed before is tried again. Returns how those of now ended."""
+    out = out.absolute()
+    write_study(study, out)
+    tell = on_state or (lambda *_: None)
+    waiting = []
+    for trial in study.all_trials():
+        failure_file(out, trial).unlink(missing_ok=True)
+        if trial.is_done(out):
+            tell(trial, "done", None)
+        else:
+            waiting.append(trial)
+    if not waiting:
+        return []
+    ended = []
+    with connected(address) as ray:
+        start = lambda trial: tell(trial, "running", None)  # noqa: E731
+        for one in run_trials(ray, waiting, out, train_trial, on_start=start, on_wait=on_wait):
+            if one.reason:
+                failure_file(out, one.trial).write_text(one.reason + "\n")
+            tell(one.trial, "failed" if one.reason else "done", one.reason)
+            ended.append(one)
+    return ended
+
+
+def run_trials(
+    ray: Any,
+    trials: list[Trial],
+    out: Path,
+    work: Work,
+    *,
+    on_start: Callable[[Trial], None] | None = None,
+    on_wait: Callable[[], None] | None = None,
+    fresh: bool = True,
+) -> Iterator[Ended]:
+    """As they end. Few are handed over at a time, so that memory does not grow with their number.
+
+    `fresh`: each has a process of its own, because JAX shows its devices once in a process.
+    """
+    remote = ray.remote(max_retries=-1, max_calls=1 if fresh else 0)(work)
+    queue, running = iter(trials), {}
+    limit = int(ray.cluster_resources().get("CPU", 1)) + AHEAD
+    try:
+        while True:
+            while len(running) < limit and (trial := next(queue, None)):
+                (out / trial.place).parent.mkdir(parents=True, exist_ok=True)
+                options = remote.options(num_cpus=trial.config.learner.mesh.size)
+                running[options.remote(trial.config, str(out / trial.place), str(out / COMPILED))] = trial
+                if on_start:
+                    on_start(trial)
+            if not running:
+                return
+            ready, _ = ray.wait(list(running), num_returns=1, timeout=1.0)
+            if on_wait:
+                on_wait()
+            for reference in ready:
+                trial = running.pop(reference)
+                try:
+                    yield Ended(trial, ray.get(reference))
+                except ray.exceptions.RayError as error:
+                    yield Ended(trial, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+    finally:
+        for reference in running:
+            with suppress(Exception):
+                ray.cancel(reference, force=True)
+
+
+def failure_file(out: Path, trial: Trial) -> Path:
+    """Beside the trial's run folder: why it failed."""
+    return out / trial.place.with_suffix(".failed.txt")

@@ -1,0 +1,173 @@
+"""What came out of a study: final scores by variant, answers to its questions, curves, and an export for other tools.
+
+A score is the mean of a metric over the last fifth of training, one number for each seed of each trial.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hopplus.evaluation.statistics import Interval, bootstrap, improvement, interquartile_mean
+from hopplus.runs.folder import METRICS, TIMING
+from hopplus.runs.studies.cluster import State, failure_file
+from hopplus.runs.studies.study import RETURNS, Question, Study, Trial
+
+FINAL_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric over training, for all seeds of all trials of a variant."""
+
+    env_steps: np.ndarray
+    values: np.ndarray
+    """[updates, seeds]; NaN where a seed had nothing to tell."""
+
+
+@dataclass(frozen=True)
+class VariantSummary:
+    """How a variant did."""
+
+    name: str
+    seeds: int
+    score: Interval
+    """The interquartile mean over seeds, by bootstrap."""
+    mean: float
+    lowest: float
+    highest: float
+    seconds: float
+    """Of training, summed over trials."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the trials say to a question."""
+
+    question: Question
+    difference: Interval
+    """Of the interquartile means, first variant minus second."""
+    probability: Interval
+    """That a seed of the first beats one of the second."""
+    verdict: str
+
+
+def state_of(trial: Trial, out: Path) -> tuple[State, int, str | None]:
+    """How a trial stands by what is in its folder: its state, updates done, and why it failed."""
+    done = last_update(out / trial.place)
+    if trial.is_done(out):
+        return "done", trial.config.num_updates, None
+    failure = failure_file(out, trial)
+    if failure.exists():
+        return "failed", done, failure.read_text().strip()
+    return ("running" if done else "waiting"), done, None
+
+
+def last_update(folder: Path) -> int:
+    """The last update that a run has written down, 0 where it has none; only the end of the file is read."""
+    path = folder / TIMING
+    if not path.is_file():
+        return 0
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 1024))
+        lines = file.read().splitlines()
+    for line in reversed(lines):
+        try:
+            return int(json.loads(line)["update"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return 0
+
+
+def read_curve(study: Study, out: Path, variant: str, metric: str) -> Curve | None:
+    """Of the trials that are done, cut to the shortest; None where there is none."""
+    steps, columns = [], []
+    for trial in study.all_trials():
+        if trial.variant != variant or not trial.is_done(out):
+            continue
+        lines = [json.loads(line) for line in (out / trial.place / METRICS).read_text().splitlines()]
+        if metric not in lines[0]:
+            raise ValueError(f"variant {variant!r} records no {metric!r}; it has {', '.join(sorted(lines[0]))}")
+        steps = [line["env_steps"] for line in lines]
+        columns.append([[math.nan if value is None else value for value in line[metric]] for line in lines])
+    if not columns:
+        return None
+    return Curve(np.asarray(steps), np.concatenate([np.asarray(rows, np.float64) for rows in columns], axis=1))
+
+
+def scores_of(curve: Curve) -> np.ndarray:
+    """One for each seed."""
+    final = curve.values[-max(1, round(len(curve.values) * FINAL_SHARE)) :]
+    return np.nanmean(final, axis=0)
+
+
+def summarise(study: Study, out: Path, metric: str = RETURNS) -> list[VariantSummary]:
+    """Variants with a trial that is done."""
+    found = []
+    for name in study.variants:
+        curve = read_curve(study, out, name, metric)
+        if curve is None:
+            continue
+        scores = scores_of(curve)
+        found.append(
+            VariantSummary(
+                name,
+                len(scores),
+                bootstrap(interquartile_mean, scores),
+                float(scores.mean()),
+                float(scores.min()),
+                float(scores.max()),
+                sum(training_seconds(out / trial.place) for trial in study.all_trials() if trial.variant == name),
+            )
+        )
+    return found
+
+
+def training_seconds(folder: Path) -> float:
+    path = folder / TIMING
+    lines = path.read_text().splitlines() if path.is_file() else []
+    return sum(json.loads(line)["seconds"] for line in lines)
+
+
+def answer(study: Study, out: Path, question: Question) -> Answer | None:
+    """None where one of the variants has no trial yet that is done."""
+    curves = [read_curve(study, out, name, question.metric) for name in question.compare]
+    if curves[0] is None or curves[1] is None:
+        return None
+    ones, others = (scores_of(curve) for curve in curves if curve)
+    difference = bootstrap(lambda a, b: interquartile_mean(a) - interquartile_mean(b), ones, others)
+    probability = bootstrap(improvement, ones, others)
+    return Answer(question, difference, probability, _verdict(difference, question.compare))
+
+
+def _verdict(difference: Interval, compare: tuple[str, str]) -> str:
+    first, second = compare
+    if not math.isfinite(difference.low):
+        return "not enough seeds to tell"
+    if difference.low > 0:
+        return f"yes: {first} is above {second}"
+    if difference.high < 0:
+        return f"no: {first} is below {second}"
+    return f"not told apart: the difference lies between {difference.low:.2g} and {difference.high:.2g}"
+
+
+def marl_eval(study: Study, out: Path) -> dict[str, Any]:
+    """The format of the marl-eval tools: environment, task, algorithm, run, step."""
+    found: dict[str, Any] = {}
+    for name, config in study.variants.items():
+        curve = read_curve(study, out, name, RETURNS)
+        if curve is None:
+            continue
+        environment, _, task = config.game.rpartition("-")
+        runs = found.setdefault(environment or task, {}).setdefault(task, {}).setdefault(name, {})
+        for seed, (values, score) in enumerate(zip(curve.values.T, scores_of(curve), strict=True)):
+            told = [(steps, value) for steps, value in zip(curve.env_steps, values, strict=True) if np.isfinite(value)]
+            steps = {
+                f"step_{index}": {"step_count": int(steps), "mean_episode_return": [float(value)]}
+                for index, (steps, value) in enumerate(told)
+            }
+            runs[f"seed_{seed}"] = steps | {"absolute_metrics": {"mean_episode_return": [float(score)]}}
+    return found

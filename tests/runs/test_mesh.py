@@ -1,0 +1,67 @@
+"""A run on several devices is the run on one: to the bit over seeds, to rounding over environments."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from runs.tiny import assert_same_run, last_state, read_lines
+
+TOLERANCE = 1e-5
+"""Of parameters after six updates, where sums over environments are made in another order."""
+KINDS = {"independent": ("ppo", "independent"), "shared": ("ppo", "shared"), "imagining": ("hop_plus", "shared")}
+
+
+def laid_out(folder: Path, agent: str, sharing: str, *meshes: str) -> None:
+    program = Path(__file__).parent / "laid_out.py"
+    line = [sys.executable, str(program), str(folder), agent, sharing, *meshes]
+    ended = subprocess.run(line, env=os.environ, capture_output=True, text=True, timeout=600, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.fixture(scope="module")
+def runs(request, tmp_path_factory):
+    agent, sharing = KINDS[request.param]
+    folder = tmp_path_factory.mktemp(request.param)
+    laid_out(folder, agent, sharing, "1x1", "2x1", "8x1", "1x2", "1x8", "2x4")
+    return folder
+
+
+def learned(folder: Path) -> list[np.ndarray]:
+    state = last_state(folder)
+    return [np.asarray(leaf) for leaf in jax.tree.leaves((state.params, state.minds, state.worlds))]
+
+
+@pytest.mark.parametrize("runs", ["independent", "shared"], indirect=True)
+def test_devices_change_nothing_along_seeds_and_rounding_along_environments(runs):
+    for mesh in ("2x1", "8x1"):
+        assert_same_run(runs / mesh, runs / "1x1")
+    single, curve = learned(runs / "1x1"), returns(runs / "1x1")
+    for mesh in ("1x2", "1x8", "2x4"):
+        for leaf, expected in zip(learned(runs / mesh), single, strict=True):
+            np.testing.assert_allclose(leaf, expected, rtol=0, atol=TOLERANCE, err_msg=mesh)
+        np.testing.assert_allclose(returns(runs / mesh), curve, rtol=1e-5, err_msg=mesh)
+
+
+@pytest.mark.parametrize("runs", ["imagining"], indirect=True)
+def test_so_it_is_where_a_world_is_learned_and_imagined_in(runs):
+    """Here one draw that falls otherwise is another sample, so only the first update is compared along environments."""
+    for mesh in ("2x1", "8x1"):
+        assert_same_run(runs / mesh, runs / "1x1")
+    first = read_lines(runs / "1x1" / "metrics.jsonl")[0]
+    for mesh in ("1x2", "1x8", "2x4"):
+        found = read_lines(runs / mesh / "metrics.jsonl")[0]
+        for tag in ("policy/value_loss", "wm/loss", "moa/minibatch_ce", "charts/episodic_return/mean"):
+            np.testing.assert_allclose(none_as_nan(found[tag]), none_as_nan(first[tag]), rtol=1e-3, err_msg=tag)
+
+
+def returns(folder: Path) -> list[list[float]]:
+    return [none_as_nan(line["charts/episodic_return/mean"]) for line in read_lines(folder / "metrics.jsonl")]
+
+
+def none_as_nan(values: list[float | None]) -> list[float]:
+    return [np.nan if value is None else value for value in values]
