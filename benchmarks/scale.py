@@ -3,7 +3,7 @@
     python benchmarks/scale.py            a table of costs, a table of weak scaling, one JSON line
     python benchmarks/scale.py --quick    weak scaling only, in less than a minute or so
 
-Costs are of one seed on one core, in turns within one run. Weak scaling: two devices do twice the work of one, along
+Costs are of one seed on one device, in turns within one run. Weak scaling: two devices do twice the work of one, along
 seeds or along environments; an efficiency of 1 means that they take no longer. Devices here are cores, which share
 caches, memory and whatever else the machine runs, so this shows what the program loses, not what a cluster would.
 """
@@ -91,7 +91,7 @@ def main() -> None:
         rows = [
             (name, f"{cost:,.0f}", f"{found['relative'][name]:.2f} x") for name, cost in found["microseconds"].items()
         ]
-        print_table("one core", ("training", "microseconds per env step", "over the first"), rows)
+        print_table("one device", ("training", "microseconds per env step", "over the first"), rows)
     print_json(found, ["jax"])
 
 

@@ -9,8 +9,8 @@ def costs(language: str) -> str:
     """What a step of training costs."""
     result = read("scale")
     heads = {
-        "en": ("training, one seed on one core", "microseconds per environment step", "over the first"),
-        "zh": ("训练，一个种子，一个核", "每环境步微秒数", "与第一行之比"),
+        "en": ("training, one seed on one device", "microseconds per environment step", "over the first"),
+        "zh": ("训练，一个种子，一个设备", "每环境步微秒数", "与第一行之比"),
     }[language]
     rows = [(name, f"{cost:,.0f}", f"{result['relative'][name]:.2f}") for name, cost in result["microseconds"].items()]
     return f"{lines_of(heads, rows)}\n\n{commands_of('scale')}"

@@ -1,6 +1,8 @@
 """`hopplus study run|status|report`: many runs that answer a question, on Ray."""
 
 import shlex
+import subprocess
+import sys
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
@@ -12,6 +14,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from hopplus import __version__
 from hopplus.evaluation.statistics import Interval
 from hopplus.report.study import study_page, study_picture
 from hopplus.runs.folder import write_json
@@ -46,6 +49,8 @@ class RunStudy:
     """The study's folder: a run folder for each trial, and the page that `hopplus study report` writes."""
     address: str | None = None
     """A Ray cluster to run on, as in 10.0.0.1:6379, or `auto`. None: Ray is started on this machine."""
+    gpus: float = 0.0
+    """GPUs of each trial; 0.5 lets two share one. Cores it takes by its --mesh, one unless told otherwise."""
 
     def __call__(self) -> int:
         study = read_study(self.file)
@@ -55,7 +60,8 @@ class RunStudy:
         display = TrialTable(study, self.out)
         try:
             with display:
-                run_study(study, self.out, address=self.address, on_state=display.tell, on_wait=display.redraw)
+                watched = {"on_state": display.tell, "on_wait": display.redraw}
+                run_study(study, self.out, address=self.address, gpus=self.gpus, **watched)
         except KeyboardInterrupt:
             print(f"stopped; the same command goes on. See: hopplus study status {self.out}")
             return 130
@@ -105,7 +111,8 @@ class ReportStudy:
         write_json(folder / "marl_eval.json", marl_eval(study, folder))
         if self.json:
             told = {"variants": list(map(asdict, variants)), "answers": list(map(asdict, answers))}
-            print(dumps({"about": study.about} | told))
+            made = {"command": f"hopplus study report {folder} --json", "version": __version__, "about": study.about}
+            print(dumps(made | told))
             return 0
         _print(variants, answers)
         print(f"wrote {folder / 'study.html'}, study.png, marl_eval.json")
@@ -113,14 +120,16 @@ class ReportStudy:
 
 
 def _run_first(command: str) -> int:
-    """A command that the study begins with; one that is done already is done at once."""
-    from hopplus.cli.main import main
+    """A command that the study begins with; one that is done already is done at once.
 
+    In a process of its own: Ray starts others by forking this one, which must not have used JAX.
+    """
     program, *arguments = shlex.split(command)
     if program != "hopplus":
         raise ValueError(f"`before` can hold commands of hopplus, not {program!r}")
-    print(f"first: {command}")
-    return main(arguments)
+    print(f"first: {command}", flush=True)
+    line = [sys.executable, "-c", "from hopplus.cli.main import entry; entry()", *arguments]
+    return subprocess.run(line, check=False).returncode
 
 
 def _print(variants: list[VariantSummary], answers: list[Answer]) -> None:
@@ -200,7 +209,9 @@ class TrialTable:
         for column in ("variant", "waiting", "running", "done", "failed", "updates"):
             table.add_column(column)
         for name in self._study.variants:
-            mine: dict[Trial, State] = {one: state for one, state in self._states.items() if one.variant == name}
+            mine: dict[Trial, State] = {
+                one: self._begun(one, state) for one, state in self._states.items() if one.variant == name
+            }
             counts = [sum(state == kind for state in mine.values()) for kind in MARKS]
             updates = sum(self._updates(trial, state) for trial, state in mine.items())
             share = updates / sum(trial.config.num_updates for trial in mine)
@@ -209,6 +220,10 @@ class TrialTable:
         for trial, reason in self.failures.items():
             table.add_row(f"[red]{escape(trial.variant)}, trial {trial.index}: {escape(reason)}[/]")
         return table
+
+    def _begun(self, trial: Trial, state: State) -> State:
+        """Ray has been given more trials than can run at once: those without a folder wait."""
+        return "waiting" if state == "running" and not (self._out / trial.place).is_dir() else state
 
     def _updates(self, trial: Trial, state: State) -> int:
         if state == "done":

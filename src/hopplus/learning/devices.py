@@ -1,10 +1,10 @@
 """One run on several devices, which on a laptop are its cores, and on a cluster may be those of several hosts.
 
-Devices are laid out as a mesh of two axes. Along `seeds` each device trains seeds of its own, by exactly the program
-that a single device would run: nothing is exchanged, and every bit is the same. Along `envs` devices share the work of
-each seed: tables while they are played; learners while they learn, where they can be dealt out equally; else the
-samples of every gradient step, whose gradients XLA averages. Sums are then made in another order, so the last bits can
-differ from those of a single device.
+Devices are laid out as a mesh of two axes. Along `seeds` each device trains seeds of its own, and nothing is
+exchanged: for `ppo` every bit is that of a single device, while XLA compiles the larger programs of other agents a
+little otherwise, to the same numbers up to rounding. Along `envs` devices share the work of each seed: tables while
+they are played; learners while they learn, where they can be dealt out equally; else the samples of every gradient
+step, whose gradients XLA averages. Sums are then made in another order, so there too the last bits can differ.
 
 XLA gains next to nothing from a second core inside small matrix products. So a CPU is used as one device per core.
 """
@@ -29,7 +29,7 @@ class MeshConfig:
     """How many devices a run is laid out over; on a CPU they are cores."""
 
     seeds: int = 1
-    """Devices that each train their share of the seeds. Any number gives the same bits."""
+    """Devices that each train their share of the seeds, and exchange nothing."""
     envs: int = 1
     """Devices that share the work of each seed: its tables, its learners, or the samples of its gradient steps. The
     last bits depend on their number."""

@@ -22,13 +22,14 @@ def at(key: Key[Array, ""], name: str, update: Int32[Array, ""]) -> Key[Array, "
 
 def without_keys(tree: PyTree[Array]) -> PyTree[Array]:
     """Keys as the numbers that they are made of."""
-    return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if _is_key(leaf) else leaf, tree)
+    return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if is_key(leaf) else leaf, tree)
 
 
 def with_keys(like: PyTree[Array], tree: PyTree[Array]) -> PyTree[Array]:
     """Numbers as keys again, where `like` has keys."""
-    return jax.tree.map(lambda one, leaf: jax.random.wrap_key_data(leaf) if _is_key(one) else leaf, like, tree)
+    return jax.tree.map(lambda one, leaf: jax.random.wrap_key_data(leaf) if is_key(one) else leaf, like, tree)
 
 
-def _is_key(leaf: Array) -> bool:
+def is_key(leaf: Array | jax.ShapeDtypeStruct) -> bool:
+    """Whether an array is of keys."""
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

@@ -13,6 +13,8 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jaxtyping import Array, PyTree
 
+from hopplus.learning.streams import is_key
+
 KEEP = 2
 
 
@@ -88,21 +90,17 @@ def _without_echoes() -> Iterator[None]:
         sys.unraisablehook = hook
 
 
-def _is_key(leaf: Array | jax.ShapeDtypeStruct) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
 def _plain(state: PyTree[Array]) -> PyTree:
     """As orbax can save it: keys as numbers, and a number in the place of an array without any."""
 
     def plain(leaf: Array) -> Array | np.ndarray:
-        return jax.random.key_data(leaf) if _is_key(leaf) else leaf if leaf.size else np.zeros((), leaf.dtype)
+        return jax.random.key_data(leaf) if is_key(leaf) else leaf if leaf.size else np.zeros((), leaf.dtype)
 
     return jax.tree.map(plain, state)
 
 
 def _as_was(like: jax.ShapeDtypeStruct, leaf: np.ndarray) -> Array:
-    if _is_key(like):
+    if is_key(like):
         return jax.random.wrap_key_data(jnp.asarray(leaf))
     return jnp.asarray(leaf) if like.size else jnp.zeros(like.shape, like.dtype)
 

@@ -3,10 +3,12 @@
 All of them compute; the first one writes metrics and shows progress; all write their share of a checkpoint.
 """
 
+import atexit
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -19,7 +21,7 @@ SILENT_SECONDS = 30
 MEETING_SECONDS = 120
 """How long hosts wait for each other to begin."""
 LOST = 3
-"""The exit code of a host that lost another."""
+"""The exit code of a host that noticed by itself that it lost another; one that JAX aborts has another."""
 
 
 class HostLostError(RuntimeError):
@@ -50,6 +52,7 @@ class HostsConfig:
 
 def join(config: HostsConfig) -> None:
     """Meet the other hosts; JAX must not have been used yet."""
+    global _standby
     config.check()
     if config.coordinator is None:
         return
@@ -68,6 +71,40 @@ def join(config: HostsConfig) -> None:
             f"--hosts.coordinator {config.coordinator}: the hosts did not meet ({first}); start the same command on "
             "each of them within two minutes, with its own --hosts.index, and see that the port can be reached"
         ) from None
+    _standby = _Standby()
+
+
+class _Standby:
+    """A process that speaks when this one no longer can.
+
+    A host whose coordinator is gone is aborted by JAX from a thread of its own, with a stack trace for words. The
+    standby holds the other end of a pipe; when that closes and nothing was said, it says what happened and what to do.
+    """
+
+    def __init__(self):
+        program = "import sys; sys.stdin.read() or print(sys.argv[1], file=sys.stderr)"
+        words = f"hopplus: {_lost('this process was ended from outside, or by JAX')}"
+        line = [sys.executable, "-S", "-c", program, words]
+        self._process = subprocess.Popen(line, stdin=subprocess.PIPE, start_new_session=True)
+        atexit.register(self.dismiss)
+
+    def dismiss(self) -> None:
+        """This process ends by itself, and has said why."""
+        if self._process.stdin and not self._process.stdin.closed:
+            with suppress(OSError):
+                self._process.stdin.write(b"fine")
+                self._process.stdin.close()
+
+
+_standby: _Standby | None = None
+
+
+def _lost(reason: str) -> HostLostError:
+    first = (reason.strip().splitlines() or ["no reason told"])[0][:200]
+    return HostLostError(
+        f"another host of this run is lost ({first}); the last checkpoint is kept. Start the same command again on "
+        "all hosts, or on one with --mesh.seeds and --mesh.envs for its devices: it goes on from there"
+    )
 
 
 def is_first() -> bool:
@@ -87,17 +124,16 @@ def together() -> Iterator[None]:
     """What is done with other hosts: where one of them is lost, say so."""
     try:
         yield
-    except jax.errors.JaxRuntimeError as error:
-        if jax.process_count() == 1:
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        of_jax = isinstance(error, jax.errors.JaxRuntimeError) or "Gloo" in str(error)  # the latter may come as either
+        if jax.process_count() == 1 or not of_jax:
             raise
-        first = str(error).strip().splitlines()[0][:200]
-        raise HostLostError(
-            f"another host of this run is lost ({first}); the last checkpoint is kept. Start the same command again on "
-            "all hosts, or on one with --mesh.seeds and --mesh.envs for its devices: it goes on from there"
-        ) from None
+        raise _lost(str(error)) from None
 
 
 def leave(error: HostLostError) -> NoReturn:
     """End at once: an orderly end would wait for the host that is lost."""
     print(f"hopplus: {error}", file=sys.stderr, flush=True)
+    if _standby:
+        _standby.dismiss()
     os._exit(LOST)

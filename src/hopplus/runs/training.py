@@ -14,6 +14,7 @@ from jaxtyping import PyTree
 
 from hopplus.learning.devices import make_mesh, on_every
 from hopplus.learning.learner import LearnerConfig, LearnerState, Task, init, layout, train_block
+from hopplus.learning.streams import is_key
 from hopplus.runs.beginning import check_beginning, with_beginning
 from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
@@ -121,7 +122,7 @@ def placed(states: LearnerState, places: PyTree[NamedSharding]) -> LearnerState:
     def place(leaf: jax.Array, sharding: NamedSharding) -> jax.Array:
         if not leaf.is_fully_addressable or leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
             return leaf
-        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if is_key(leaf):
             return jax.random.wrap_key_data(place(jax.random.key_data(leaf), sharding))
         content = np.asarray(leaf)
         return jax.make_array_from_callback(leaf.shape, sharding, lambda index: content[index])

@@ -84,10 +84,14 @@ def run_study(
     out: Path,
     *,
     address: str | None = None,
+    gpus: float = 0.0,
     on_state: Callable[[Trial, State, str | None], None] | None = None,
     on_wait: Callable[[], None] | None = None,
 ) -> list[Ended]:
-    """All trials that are not done yet; what failed before is tried again. Returns how those of now ended."""
+    """All trials that are not done yet; what failed before is tried again. Returns how those of now ended.
+
+    Each takes as many cores as its mesh has devices, and so many GPUs.
+    """
     out = out.absolute()
     write_study(study, out)
     tell = on_state or (lambda *_: None)
@@ -103,7 +107,7 @@ def run_study(
     ended = []
     with connected(address) as ray:
         start = lambda trial: tell(trial, "running", None)  # noqa: E731
-        for one in run_trials(ray, waiting, out, train_trial, on_start=start, on_wait=on_wait):
+        for one in run_trials(ray, waiting, out, train_trial, gpus=gpus, on_start=start, on_wait=on_wait):
             if one.reason:
                 failure_file(out, one.trial).write_text(one.reason + "\n")
             tell(one.trial, "failed" if one.reason else "done", one.reason)
@@ -117,6 +121,7 @@ def run_trials(
     out: Path,
     work: Work,
     *,
+    gpus: float = 0.0,
     on_start: Callable[[Trial], None] | None = None,
     on_wait: Callable[[], None] | None = None,
     fresh: bool = True,
@@ -132,7 +137,7 @@ def run_trials(
         while True:
             while len(running) < limit and (trial := next(queue, None)):
                 (out / trial.place).parent.mkdir(parents=True, exist_ok=True)
-                options = remote.options(num_cpus=trial.config.learner.mesh.size)
+                options = remote.options(num_cpus=trial.config.learner.mesh.size, num_gpus=gpus)
                 running[options.remote(trial.config, str(out / trial.place), str(out / COMPILED))] = trial
                 if on_start:
                     on_start(trial)
