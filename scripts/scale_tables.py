@@ -40,6 +40,24 @@ def study_overhead(language: str) -> str:
     return f"{lines_of((heads[0].format(**result), heads[1]), rows)}\n\n{commands_of('study')}"
 
 
+def trivial(language: str) -> str:
+    """Very many trials that do nothing."""
+    result = read("study_trivial")
+    heads = {
+        "en": (
+            "trials that do nothing",
+            "seconds",
+            "milliseconds each",
+            "memory of the driver, after a tenth, at the end",
+        ),
+        "zh": ("什么都不做的试验", "秒", "每次毫秒", "驱动进程内存：十分之一时，结束时"),
+    }[language]
+    each = 1000 * result["seconds"] / result["trials"]
+    memory = f"{result['megabytes'][0]:.0f} MB, {result['megabytes'][-1]:.0f} MB"
+    rows = [(f"{result['trials']:,}", f"{result['seconds']:.0f}", f"{each:.1f}", memory)]
+    return f"{lines_of(heads, rows)}\n\n{commands_of('study_trivial')}"
+
+
 def notes(language: str) -> str:
     """The notes' study: what it answers."""
     result = read("notes")
@@ -71,5 +89,6 @@ TABLES: dict[str, Callable[[str], str]] = {
     "scale_costs": costs,
     "weak_scaling": weak_scaling,
     "study_overhead": study_overhead,
+    "study_trivial": trivial,
     "notes": notes,
 }
