@@ -70,7 +70,7 @@ def long_single(tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", [pytest.param(0, marks=pytest.mark.heavy), 1])
 def test_a_host_whose_partner_is_killed_says_so_and_the_run_goes_on(long_single, tmp_path, victim):
     """On one host where the second was killed, on two where it was the first; either way as if nothing had happened."""
     out, cache, mesh = tmp_path / "run", tmp_path / "cache", "--mesh.seeds 2 --mesh.envs 1"

@@ -54,6 +54,7 @@ def test_devices_change_nothing_along_seeds_and_rounding_along_environments(runs
         np.testing.assert_allclose(returns(folder / mesh), curve, rtol=1e-5, err_msg=mesh)
 
 
+@pytest.mark.heavy  # minutes of compiling
 @pytest.mark.parametrize("runs", ["imagining"], indirect=True)
 def test_where_a_world_is_learned_and_imagined_in_an_update_is_the_same_up_to_rounding(runs):
     """XLA compiles so large a program otherwise for two devices than for one, along either axis. From the second update
