@@ -1,0 +1,159 @@
+"""Do all agents of an environment see the same things, in distribution, when an episode begins?
+
+Each number of an observation, its square, and its products with the others where there are few, are compared between
+agents by their means over many resets: an agent that begins more often in one place, or nearer to something, sees so.
+Only sums are kept, so that images can be compared too.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.stats import norm
+
+from hopplus.doctor.alike import CONFIDENCE, carried_by
+from hopplus.doctor.answer import Finding, Test, Verdict
+from hopplus.evaluation.statistics import Interval
+
+CHECK, MODULE = "first observations", "game: spawns"
+MATTERS = 0.1
+"""In standard deviations of what is seen: half of what is commonly called a small effect."""
+MOST_PAIRED = 40
+"""Of so many numbers all products are compared, 820 of them; of more, the squares."""
+MIN_RESETS = 100
+"""In which agents see different things: hundreds of numbers are compared, so that far tails must be trusted."""
+
+
+class FirstViews:
+    """The sums over resets for one group of agents."""
+
+    def __init__(self, agents: tuple[Hashable, ...]):
+        self.agents = agents
+        self.num_resets = 0
+        self.incomparable: str | None = None
+        """Why the agents' observations cannot be compared, if they cannot."""
+
+    def add(self, observations: Mapping[Any, Any]) -> None:
+        if self.incomparable or any(agent not in observations for agent in self.agents):
+            return
+        try:
+            views = [_numbers(observations[agent]) for agent in self.agents]
+        except (TypeError, ValueError):
+            self.incomparable = "observations are no numbers"
+            return
+        if len({len(view) for view in views}) > 1:
+            self.incomparable = "observations have different shapes"
+            return
+        if self.num_resets == 0:
+            self._begin(len(views[0]))
+        if len(views[0]) != self.num_numbers:
+            self.incomparable = "observations change their shape"
+            return
+        self._add(np.stack(views))
+
+    def _begin(self, num_numbers: int) -> None:
+        numbers = np.arange(num_numbers)
+        self.factors = np.triu_indices(num_numbers) if num_numbers <= MOST_PAIRED else (numbers, numbers)
+        columns = num_numbers + len(self.factors[0])
+        self.num_numbers = num_numbers
+        self.is_news = np.arange(columns) < num_numbers
+        """A product of zeros and ones may be one of its factors again."""
+        self.changes = np.zeros((len(self.agents), columns), bool)
+        self.over = np.zeros((len(self.agents), columns))
+        self.squares, self.fourths, self.total, self.total_squares = np.zeros((4, columns))
+
+    def _add(self, views: Float64[np.ndarray, "agents numbers"]) -> None:
+        left, right = self.factors
+        products = views[:, left] * views[:, right]
+        seen = np.concatenate([views, products], axis=1)
+        if self.num_resets == 0:
+            self.first = seen
+        over = seen - seen.mean(axis=0)
+        squares = np.mean(over**2, axis=0)
+        self.num_resets += 1
+        self.changes |= seen != self.first
+        self.is_news[self.num_numbers :] |= np.any((products != views[:, left]) & (products != views[:, right]), axis=0)
+        self.over += over
+        self.squares += squares
+        self.fourths += squares**2
+        self.total += seen.mean(axis=0)
+        self.total_squares += np.mean(seen**2, axis=0)
+
+    def finding(self, suffix: str, next_command: str) -> Finding:
+        """The number in which one agent differs most from all, weighed as the most of so many."""
+
+        def untested(verdict: Verdict, says: str) -> Finding:
+            return Finding(CHECK + suffix, MODULE, verdict, says, next=next_command)
+
+        if self.incomparable or not self.num_resets:
+            return untested("not enough evidence", f"not compared: {self.incomparable or 'nothing was seen'}")
+        labels = self._labels()
+        asked = self.is_news & ~labels & (self.squares > 0)
+        asked_enough = asked & (carried_by(self.squares, self.fourths) >= MIN_RESETS)
+        note = _about_labels(int(labels[: self.num_numbers].sum()))
+        if not asked.any():
+            return untested("fine", f"in {self.num_resets:,} beginnings all agents saw the same{note}")
+        if not asked_enough.any():
+            return untested("not enough evidence", f"{self.num_resets:,} beginnings are too few{note}")
+        effect, p_value, agent, number = self._most_different(asked_enough)
+        says = (
+            f"{self._name(number)} in {self.agents[agent]}'s first observation is "
+            f"{effect.estimate:+.3f} standard deviations over the mean of all agents ({effect.low:+.3f} to "
+            f"{effect.high:+.3f} for all numbers together; {MATTERS} would matter), in {self.num_resets:,} "
+            f"beginnings{note}"
+        )
+        return Finding(
+            CHECK + suffix,
+            MODULE,
+            "not enough evidence",
+            says,
+            effect,
+            "standard deviations",
+            Test(p_value, MATTERS),
+            next=next_command,
+        )
+
+    def _labels(self) -> np.ndarray:
+        """The numbers that are constant for each agent and tell agents apart, and all products with them."""
+        constant = ~self.changes.any(axis=0) & (np.ptp(self.first, axis=0) > 0)
+        labels = constant[: self.num_numbers]
+        return np.concatenate([labels, labels[self.factors[0]] | labels[self.factors[1]]])
+
+    def _name(self, column: int) -> str:
+        if column < self.num_numbers:
+            return f"number {column} of {self.num_numbers}"
+        left, right = (int(factors[column - self.num_numbers]) for factors in self.factors)
+        return f"the square of number {left}" if left == right else f"the product of numbers {left} and {right}"
+
+    def _most_different(self, asked: np.ndarray) -> tuple[Interval, float, int, int]:
+        """The effect, its p-value, the agent and the number."""
+        columns = np.flatnonzero(asked)
+        count = self.num_resets
+        error = np.sqrt(self.squares[columns])
+        scores = np.abs(self.over[:, columns]) / error
+        agent, place = np.unravel_index(np.argmax(scores), scores.shape)
+        number = int(columns[place])
+        variance = self.total_squares[number] / count - (self.total[number] / count) ** 2
+        deviation = np.sqrt(max(variance, self.squares[number] / count))  # where the first is lost in rounding
+        half = norm.isf((1 - CONFIDENCE) / (2 * scores.size)) * error[place] / count / deviation
+        estimate = self.over[agent, number] / count / deviation
+        p_value = min(1.0, scores.size * 2 * float(norm.sf(scores[agent, place])))
+        return Interval(*map(float, (estimate, estimate - half, estimate + half))), p_value, int(agent), number
+
+
+def _about_labels(count: int) -> str:
+    if not count:
+        return ""
+    return f"; {count} numbers never change and tell agents apart, as an identity or a fixed place does: left out"
+
+
+def _numbers(observation: Any) -> Float64[np.ndarray, " numbers"]:
+    """All numbers of an observation, whatever it is nested in."""
+    if isinstance(observation, Mapping):
+        parts = [_numbers(observation[name]) for name in sorted(observation)]
+    elif isinstance(observation, tuple | list):
+        parts = [_numbers(part) for part in observation]
+    else:
+        parts = [np.asarray(observation, np.float64).ravel()]
+    return np.concatenate(parts) if parts else np.zeros(0)
