@@ -44,8 +44,14 @@ COMPANY = {
         "hop_plus, one_step": "series_4x4_hop_plus_one_step",
         "hop_plus_search": "series_4x4_hop_plus_search",
     },
+    "8x8": {
+        "ppo": "series_8x8_ppo",
+        "omg": "series_8x8_omg",
+        "hop_plus, from omg": "series_8x8_hop_plus",
+        "hop_plus_search, from omg": "series_8x8_hop_plus_search",
+    },
 }
-"""By board and agent: frozen agents among the 20 line-ups, in series of episodes."""
+"""By board and agent: frozen agents among every line-up, in series of episodes."""
 FROM_EPISODE = 5
 """Results count from this episode of a series on."""
 
@@ -56,10 +62,17 @@ def series(board: str) -> Callable[[str], str]:
     def table(language: str) -> str:
         results = {agent: read(name) for agent, name in COMPANY[board].items()}
         first = next(iter(results.values()))
+        patient = {"en": ", P patient_stag(3)", "zh": "，P patient_stag(3)"}[language]
         title = {
-            "en": "Adaptation on {board}, {length} episodes in a row with the same line-up (N nearest_stag, H nearest_hare, R random, P patient_stag(3)), {seeds} seeds: normalised return from the {start}th episode on, 0 being uniform legal play and 1 the oracle. An agent that plans plays fewer episodes, so that more of its spread is chance.",
-            "zh": "{board} 上的适应：与同一组同桌连续 {length} 局（N nearest_stag，H nearest_hare，R random，P patient_stag(3)），{seeds} 个种子；第 {start} 局起的归一化回报，0 为均匀随机合法动作，1 为最优应对。做规划的智能体局数较少，其起伏更多出于偶然。",
-        }[language].format(board=board, length=first["series"], seeds=first["seeds"], start=FROM_EPISODE)
+            "en": "Adaptation on {board}, {length} episodes in a row with the same line-up (N nearest_stag, H nearest_hare, R random{patient}), {seeds} seeds: normalised return from the {start}th episode on, 0 being uniform legal play and 1 the oracle. An agent that plans plays fewer episodes, so that more of its spread is chance.",
+            "zh": "{board} 上的适应：与同一组同桌连续 {length} 局（N nearest_stag，H nearest_hare，R random{patient}），{seeds} 个种子；第 {start} 局起的归一化回报，0 为均匀随机合法动作，1 为最优应对。做规划的智能体局数较少，其起伏更多出于偶然。",
+        }[language].format(
+            board=board,
+            length=first["series"],
+            seeds=first["seeds"],
+            start=FROM_EPISODE,
+            patient=patient if any("P" in row["lineup"] for row in first["lineups"]) else "",
+        )
         heads = {"en": ("with", "oracle", "random"), "zh": ("同桌", "最优应对", "随机")}[language]
         late = {agent: [_late(row) for row in found["lineups"]] for agent, found in results.items()}
         rows = [
@@ -194,6 +207,13 @@ SELF_PLAY = {
         "hop_plus": "selfplay_4x4_hop_plus",
         "hop_plus, one_step": "selfplay_4x4_hop_plus_one_step",
     },
+    "8x8": {
+        "ppo": "ppo_8x8_shared",
+        "omg": "omg_8x8_shared",
+        "omg, hindsight goals": "selfplay_8x8_omg_hindsight",
+        "hop_plus": "hop_plus_8x8",
+        "hop_plus, from omg": "selfplay_8x8_hop_plus_begun",
+    },
 }
 """By board and agent: what it gets among its own."""
 
@@ -286,7 +306,9 @@ TABLES: dict[str, Callable[[str], str]] = {
     "crossplay_imagination": crossplay("crossplay_imagination", SAMPLE_EFFICIENCY_RUNS),
     "crossplay": crossplay("crossplay", CROSSPLAY_RUNS),
     "self_play_4x4": self_play("4x4"),
+    "self_play_8x8": self_play("8x8"),
     "series_4x4": series("4x4"),
+    "series_8x8": series("8x8"),
     "series_summary_4x4": series_summary("4x4"),
     "known_others": known_others("known_others_4x4", "known_others_8x8"),
     "ladder": ladder,
