@@ -268,6 +268,32 @@ def _simulations(command: str) -> str:
     return f"{flag('trees')} draws" if kind == "one_step" else f"{flag('trees')} x {flag('simulations')}"
 
 
+def rise_and_fall(language: str) -> str:
+    """Runs that learned from search: the last tenth of training beside the best."""
+    result = read("rise_and_fall")
+    title = {
+        "en": "Do runs that learn from search rise and then fall? Mean return in training, all seeds: the best tenth of the updates and the last.",
+        "zh": "从搜索中学习的训练会先升后降吗？训练中的平均回报，所有种子：最好的十分之一次更新与最后的十分之一。",
+    }[language]
+    heads = {
+        "en": ("run", "seeds x steps", "best tenth", "ends after", "last tenth", "last over best"),
+        "zh": ("运行", "种子 x 步数", "最好的十分之一", "止于", "最后的十分之一", "两者之比"),
+    }[language]
+    rows = [
+        (
+            one["run"],
+            f"{one['seeds']} x {one['env_steps']:,}",
+            f"{one['best']:.3f}",
+            f"{one['best_at']:,}",
+            f"{one['last']:.3f}",
+            f"{one['last_over_best']:.3f}",
+        )
+        for one in result["runs"]
+    ]
+    trained = "  \n".join(f"`{one['trained_by']}`" for one in result["runs"])
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{trained}  \n{commands_of('rise_and_fall')}"
+
+
 def search(language: str) -> str:
     """How fast a search is, and where its time goes."""
     result = read("search")
@@ -312,6 +338,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "series_summary_4x4": series_summary("4x4"),
     "known_others": known_others("known_others_4x4", "known_others_8x8"),
     "ladder": ladder,
+    "rise_and_fall": rise_and_fall,
     "search": search,
     "search_costs": search_costs,
 }
