@@ -165,37 +165,56 @@ def known_others(*names: str) -> Callable[[str], str]:
 
 
 LADDER = {
-    "ladder_plain": {"en": "as it is", "zh": "原样"},
-    "ladder_budget": {"en": "four times the simulations", "zh": "模拟次数乘以四"},
-    "ladder_goals": {"en": "told what its co-players are after", "zh": "告知同桌的目标"},
-    "ladder_others": {"en": "told exactly what they do", "zh": "告知同桌的真实策略"},
-    "ladder_playout": {"en": "its critic asked 12 steps later", "zh": "推迟 12 步再问评论家"},
-    "ladder_critic": {
-        "en": "told what they do, and its critic asked 12 steps later",
-        "zh": "告知真实策略，且推迟 12 步再问评论家",
+    "4x4": {
+        "ladder_plain": {"en": "as it is", "zh": "原样"},
+        "ladder_budget": {"en": "four times the simulations", "zh": "模拟次数乘以四"},
+        "ladder_goals": {"en": "told what its co-players are after", "zh": "告知同桌的目标"},
+        "ladder_others": {"en": "told exactly what they do", "zh": "告知同桌的真实策略"},
+        "ladder_playout": {"en": "its critic asked 12 steps later", "zh": "推迟 12 步再问评论家"},
+        "ladder_critic": {
+            "en": "told what they do, and its critic asked 12 steps later",
+            "zh": "告知真实策略，且推迟 12 步再问评论家",
+        },
+    },
+    "8x8": {
+        "series_8x8_hop_plus": {"en": "none", "zh": "无"},
+        "series_8x8_hop_plus_search": {"en": "in the world that it learned", "zh": "在学到的世界中"},
+        "ladder_8x8_game": {"en": "in the true game", "zh": "在真实博弈中"},
+        "ladder_8x8_others": {
+            "en": "in the true game, told exactly what they do",
+            "zh": "在真实博弈中，告知同桌的真实策略",
+        },
     },
 }
+"""By board and result: which part of the agent is replaced by the truth."""
+LADDER_AGENTS = {"4x4": "hop", "8x8": "hop_plus"}
 
 
-def ladder(language: str) -> str:
-    """Where the regret of hop comes from: one part after the other is replaced by the truth."""
-    results = {name: read(name) for name in LADDER}
-    first = results["ladder_plain"]
+def ladder(board: str) -> Callable[[str], str]:
+    """Where regret comes from: one part after the other is replaced by the truth."""
+    return lambda language: _ladder(board, language)
+
+
+def _ladder(board: str, language: str) -> str:
+    results = {name: read(name) for name in LADDER[board]}
+    first = next(iter(results.values()))
     title = {
-        "en": "Where does the regret of `hop` come from? Normalised return on 4x4 among the ten line-ups of NS, NH and random, {episodes} episodes for each of {seeds} seeds.",
-        "zh": "`hop` 的遗憾来自哪里？4x4，与 NS、NH、random 组成的十组同桌，{seeds} 个种子各 {episodes} 局，归一化回报。",
-    }[language].format(**first)
+        "en": "Where does the regret of `{agent}` come from? Normalised return on {board} among the ten line-ups of NS, NH and random, {seeds} seeds.",
+        "zh": "`{agent}` 的遗憾来自哪里？{board}，与 NS、NH、random 组成的十组同桌，{seeds} 个种子，归一化回报。",
+    }[language].format(agent=LADDER_AGENTS[board], board=board, seeds=first["seeds"])
     hard = ("HHH", "HHR", "HRR", "RRR")
-    heads = {"en": ("planning", "mean", *hard, "the other six"), "zh": ("规划", "均值", *hard, "其余六组")}[language]
+    heads = {
+        "en": ("planning", "mean", *hard, "the other six", "episodes"),
+        "zh": ("规划", "均值", *hard, "其余六组", "局数"),
+    }[language]
     rows = []
     for name, result in results.items():
-        by_name = {row["lineup"]: row["normalised"]["greedy"]["estimate"] for row in result["lineups"]}
+        acts = "greedy" if "--planning.kind" in result["command"] else "sampled"
+        by_name = {row["lineup"]: row["normalised"][acts]["estimate"] for row in result["lineups"]}
         rest = [value for lineup, value in by_name.items() if lineup not in hard]
-        mean = plus_minus(result["normalised"]["greedy"])
-        rows.append(
-            (LADDER[name][language], mean, *(f"{by_name[one]:.2f}" for one in hard), f"{sum(rest) / len(rest):.2f}")
-        )
-    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of(*LADDER)}"
+        means = (plus_minus(result["normalised"][acts]), *(f"{by_name[one]:.2f}" for one in hard))
+        rows.append((LADDER[board][name][language], *means, f"{sum(rest) / len(rest):.2f}", f"{result['episodes']}"))
+    return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of(*LADDER[board])}"
 
 
 SELF_PLAY = {
@@ -337,7 +356,8 @@ TABLES: dict[str, Callable[[str], str]] = {
     "series_8x8": series("8x8"),
     "series_summary_4x4": series_summary("4x4"),
     "known_others": known_others("known_others_4x4", "known_others_8x8"),
-    "ladder": ladder,
+    "ladder_4x4": ladder("4x4"),
+    "ladder_8x8": ladder("8x8"),
     "rise_and_fall": rise_and_fall,
     "search": search,
     "search_costs": search_costs,
