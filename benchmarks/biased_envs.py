@@ -192,6 +192,20 @@ def judge(seconds: float) -> list[dict[str, Any]]:
     return judged
 
 
+def counts(judged: list[dict[str, Any]]) -> dict[str, int]:
+    """Cleared is only what was called fine: not enough evidence is no alarm, but no clearance either."""
+    biased, fair = ([row["verdict"] for row in judged if row["planted"] is planted] for planted in (True, False))
+    alarms = ("suspicious", "broken")
+    return {
+        "biased": len(biased),
+        "found": sum(verdict in alarms for verdict in biased),
+        "fair": len(fair),
+        "cleared": fair.count("fine"),
+        "undecided": fair.count("not enough evidence"),
+        "false_alarms": sum(verdict in alarms for verdict in fair),
+    }
+
+
 def main() -> None:
     from measure import print_json, print_table
 
@@ -204,11 +218,7 @@ def main() -> None:
         for row in judged
     ]
     print_table(f"{seconds:g} seconds each", ("environment", "bias planted", "verdict", "found by"), rows)
-    alarmed = [row["verdict"] in ("suspicious", "broken") for row in judged]
-    found = sum(row["planted"] and alarm for row, alarm in zip(judged, alarmed, strict=True))
-    cleared = sum(not row["planted"] and not alarm for row, alarm in zip(judged, alarmed, strict=True))
-    counts = {"found": found, "biased": len(BIASED), "cleared": cleared, "fair": len(judged) - len(BIASED)}
-    print_json({"seconds": seconds, **counts, "judged": judged}, ["pettingzoo", "mpe2"])
+    print_json({"seconds": seconds, **counts(judged), "judged": judged}, ["pettingzoo", "mpe2"])
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from hopplus.doctor.answer import Finding, Test, Verdict
 from hopplus.evaluation.statistics import Interval
 
 CHECK, MODULE = "first observations", "game: spawns"
-MATTERS = 0.1
-"""In standard deviations of what is seen: half of what is commonly called a small effect."""
+MATTERS = 0.2
+"""In standard deviations of what is seen: what is commonly called a small effect."""
 MOST_PAIRED = 40
 """Of so many numbers all products are compared, 820 of them; of more, the squares."""
 MIN_RESETS = 100

@@ -35,7 +35,7 @@ SHARE_OF_PLAY = 0.8
 
 
 def ask(game: Game, name: str, *, seconds: float = 60.0, seed: int = 0, tell: Tell | None = None) -> Answer:
-    """Of a game of ours; the exact questions and one batch of play are not cut short, however few the seconds."""
+    """Of a game of ours; the seconds are for random play, of which there is one batch at least."""
     tell = tell or _silent
     started = time.monotonic()
     findings = []
@@ -43,7 +43,7 @@ def ask(game: Game, name: str, *, seconds: float = 60.0, seed: int = 0, tell: Te
         tell(f"contract: {promise.name}")
         findings.append(_promise_finding(promise, name))
     if all(finding.check != "contract, plays" for finding in findings):
-        played = play_tables(game, deadline=started + seconds, seed=seed, tell=tell)
+        played = play_tables(game, deadline=time.monotonic() + seconds, seed=seed, tell=tell)
         findings += tables_findings(played, deeds=bool(game.spec.deeds), next_command=_longer(name, seconds))
     return _answer(findings, started)
 
