@@ -22,10 +22,10 @@ from hopplus.evaluation.statistics import seed_interval
 from hopplus.learning import minds, replay
 from hopplus.learning.learner import LearnerConfig
 from hopplus.models import world
-from hopplus.report import Run, read_run
 from hopplus.runs.agents import learner_of
 from hopplus.runs.config import RunConfig
 from hopplus.runs.progress import ProgressDisplay
+from hopplus.runs.records import Recorded, read_run
 from hopplus.runs.training import train
 from measure import print_json, print_table
 from sample_efficiency import steps_to_goal
@@ -104,24 +104,24 @@ POISONS: dict[str, Callable[[], Any]] = {
 }
 
 
-def final_returns(found: Run) -> np.ndarray:
+def final_returns(found: Recorded) -> np.ndarray:
     """Of each seed, at the end of training."""
     return found.metrics["charts/episodic_return/mean"][-LAST:].mean(axis=0)
 
 
-def unexplained(found: Run) -> float:
+def unexplained(found: Recorded) -> float:
     """1 - explained variance of the critics on real play, over the second half of the run."""
     explained = found.metrics["policy/explained_variance"]
     return float(1 - explained[len(explained) // 2 :].mean())
 
 
-def median_steps(found: Run) -> float | None:
+def median_steps(found: Recorded) -> float | None:
     """Real steps to a return of 2.8; None where half of the seeds never got there."""
     steps = float(np.median(steps_to_goal(found)))
     return steps if np.isfinite(steps) else None
 
 
-def distrusted(found: Run) -> str:
+def distrusted(found: Recorded) -> str:
     """Which models were trusted less than SOUND, in the mean over the second half of the run."""
     metrics = found.metrics
     means = {

@@ -19,10 +19,10 @@ import numpy as np
 
 from hopplus.evaluation.statistics import Interval, seed_interval
 from hopplus.learning.learner import LearnerConfig
-from hopplus.report import Run, read_run
 from hopplus.runs.agents import learner_of
 from hopplus.runs.config import RunConfig
 from hopplus.runs.progress import ProgressDisplay
+from hopplus.runs.records import Recorded, read_run
 from hopplus.runs.training import train
 from measure import print_json, print_table
 
@@ -72,7 +72,7 @@ def config_of(variant: Variant, seeds: int) -> RunConfig:
     return RunConfig(agent=variant.agent, game=GAME, seeds=seeds, steps=variant.steps, learner=learner)
 
 
-def steps_to_goal(run: Run) -> np.ndarray:
+def steps_to_goal(run: Recorded) -> np.ndarray:
     """Real environment steps of each seed until the mean of some updates reaches the goal; infinite if never."""
     returns = run.metrics[RETURN]
     window = max(round(WINDOW / int(run.env_steps[0])), 1)
@@ -83,7 +83,7 @@ def steps_to_goal(run: Run) -> np.ndarray:
     return np.where(first >= 0, run.env_steps[first], np.inf)
 
 
-def critics(run: Run) -> dict[str, float | None]:
+def critics(run: Recorded) -> dict[str, float | None]:
     """1 - explained variance on real play, in the mean over updates and seeds whose returns are in a range."""
     returns, unexplained = run.metrics[RETURN], 1 - run.metrics["policy/explained_variance"]
     found = {}
@@ -93,13 +93,13 @@ def critics(run: Run) -> dict[str, float | None]:
     return found
 
 
-def final_return(run: Run) -> Interval:
+def final_return(run: Recorded) -> Interval:
     """Over the last tenth of the updates; the interval is over seeds."""
     returns = run.metrics[RETURN]
     return seed_interval(returns[-max(len(returns) // 10, 1) :].mean(axis=0))
 
 
-def course(run: Run) -> list[dict[str, float]]:
+def course(run: Recorded) -> list[dict[str, float]]:
     """How the agent got to the goal, in the mean over seeds: what it got, and how far its models were trusted."""
     updates = np.searchsorted(run.env_steps, np.arange(2_000, 20_001, 2_000))
     mean = lambda tag, update: float(np.nanmean(run.metrics[tag][update]))  # noqa: E731
@@ -121,7 +121,7 @@ def times_fewer(base: np.ndarray, other: np.ndarray) -> dict[str, float | None]:
     return {"estimate": known(estimate), "low": known(low), "high": known(high)}
 
 
-def measure(variants: dict[str, Variant], seeds: int, folder: Path) -> dict[str, Run]:
+def measure(variants: dict[str, Variant], seeds: int, folder: Path) -> dict[str, Recorded]:
     """Train them all; those that are trained already are read."""
     runs = {}
     for name, variant in variants.items():
@@ -132,7 +132,7 @@ def measure(variants: dict[str, Variant], seeds: int, folder: Path) -> dict[str,
     return runs
 
 
-def summary(runs: dict[str, Run]) -> dict[str, Any]:
+def summary(runs: dict[str, Recorded]) -> dict[str, Any]:
     """What is printed and kept. The first is the agent; its base is the quickest of the others."""
     agent, *others = runs
     steps = {name: steps_to_goal(run) for name, run in runs.items()}

@@ -25,8 +25,9 @@ from hopplus.learning.offline import Cast, Recipe, make_episodes, play_cast
 from hopplus.learning.pretraining import PretrainConfig, Trainer, init, material, predict
 from hopplus.models.goals import GoalsConfig
 from hopplus.models.others import OthersConfig
-from hopplus.report import learning_curve, prediction, read_run, save_figure
+from hopplus.report import learning_curve, prediction, save_figure
 from hopplus.report.curves import MUTED, WIDE, new_sheet
+from hopplus.runs.records import read_run
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"

@@ -22,6 +22,7 @@ from hopplus.learning.planner import PlanningConfig
 from hopplus.learning.ppo import PPOConfig
 from hopplus.learning.replay import ReplayConfig
 from hopplus.learning.rollout import collect
+from hopplus.learning.streams import with_keys, without_keys
 from hopplus.learning.worlds import WorldTrainingConfig
 from hopplus.models.actor_critic import ActorCriticConfig
 from hopplus.models.goals import GoalsConfig
@@ -71,18 +72,20 @@ def turn_start(state, game, shift):
     )
 
 
-def trainer(game, config):
+def trainer(game, config, num_updates=NUM_UPDATES):
     """One program for the table as it is and for the turned one: compiling takes longer than all that it does."""
     turned = lambda shift: Task(turned_spawns(game, shift), Lineup(()), NUM_UPDATES)  # noqa: E731
-    return jax.jit(lambda state, shift: train_step(config, turned(shift), state))
 
+    @jax.jit
+    def train(state, shift):
+        def one_update(numbers, _):
+            after, metrics = train_step(config, turned(shift), with_keys(state, numbers))
+            return without_keys(after), metrics
 
-def train(step, state, shift):
-    history = []
-    for _ in range(NUM_UPDATES):
-        state, metrics = step(state, jnp.int32(shift))
-        history.append(metrics)
-    return state, jax.tree.map(lambda *leaves: np.stack(leaves), *history)
+        numbers, history = jax.lax.scan(one_update, without_keys(state), length=num_updates)
+        return with_keys(state, numbers), history
+
+    return lambda state, shift: train(state, jnp.int32(shift))
 
 
 SMALL = {"hidden": 8, "size": 3, "evidence": 4}
@@ -120,9 +123,9 @@ def test_training_is_equivariant_to_the_bit(game, devices, shift, mind):
         few = SearchConfig(trees=2, simulations=8, depth=3)
         config = replace(config, planning=PlanningConfig(kind="search", search=few))
     start = learner.init(config, Task(game, Lineup(()), NUM_UPDATES), key=jax.random.key(0))
-    step = trainer(game, config)
-    state, metrics = train(step, start, 0)
-    turned_state, turned_metrics = train(step, turn_start(start, game, shift), shift)
+    train = trainer(game, config)
+    state, metrics = train(start, 0)
+    turned_state, turned_metrics = train(turn_start(start, game, shift), shift)
     learned, turned_learned = ((each.params, each.minds, each.worlds) for each in (state, turned_state))
     leaves = zip(jax.tree.leaves(turn(learned, shift)), jax.tree.leaves(turned_learned), strict=True)
     assert all(np.array_equal(one, other) for one, other in leaves)
@@ -138,8 +141,8 @@ def test_shared_parameters_are_equivariant_up_to_the_order_of_a_sum():
     start = learner.init(config, Task(game, Lineup(()), NUM_UPDATES), key=jax.random.key(0))
     turned = replace(turn_start(start, game, 1), params=start.params, optimizer=start.optimizer)
     turned = replace(turned, learner_keys=start.learner_keys)
-    step = trainer(game, config)
-    (one, _), (other, _) = step(start, jnp.int32(0)), step(turned, jnp.int32(1))
+    train = trainer(game, config, num_updates=1)
+    (one, _), (other, _) = train(start, 0), train(turned, 1)
     for leaf, turned_leaf in zip(jax.tree.leaves(one.params), jax.tree.leaves(other.params), strict=True):
         np.testing.assert_allclose(leaf, turned_leaf, rtol=1e-3, atol=1e-4)
 

@@ -7,7 +7,9 @@ import pytest
 from PIL import Image
 
 from hopplus.evaluation.statistics import seed_band, seed_interval
-from hopplus.report import curves, read_run, summary
+from hopplus.report import curves, summary
+from hopplus.runs import records
+from hopplus.runs.records import read_run
 from report.run_folders import metric_lines, write_run
 
 MEAN = "charts/episodic_return/mean"
@@ -55,10 +57,10 @@ def test_many_updates_are_smoothed_and_the_caption_says_so(tmp_path, num_updates
 
 
 def test_the_end_of_training_is_the_last_fifth_of_the_steps(run):
-    np.testing.assert_array_equal(np.flatnonzero(summary.final_updates(run)), [7, 8, 9])
+    np.testing.assert_array_equal(np.flatnonzero(records.final_updates(run)), [7, 8, 9])
     # seat 1: 1 + 0.1 * update + 0.1 * seed over updates 8, 9 and 10
     expected = [1.9, 2.0, 2.1]
-    np.testing.assert_allclose(summary.final_means(run, "charts/episodic_return/player_1"), expected)
+    np.testing.assert_allclose(records.final_means(run, "charts/episodic_return/player_1"), expected)
 
 
 def test_two_runs_are_two_labelled_lines_over_all_their_seeds(tmp_path):

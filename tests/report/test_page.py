@@ -15,8 +15,9 @@ import hopplus.report
 from hopplus.games import Board, MatrixGame, Snowdrift, StagHunt, lineup, play_episode
 from hopplus.games.draw import frames
 from hopplus.games.matrix import CHICKEN
-from hopplus.report import Replay, page, read_run
+from hopplus.report import Replay, page
 from hopplus.report.replay import replay_data, symbols
+from hopplus.runs.records import read_run
 from report.run_folders import evaluation_of, metric_lines, write_run
 
 HOSTILE = '</script><script>alert("x")</script><img src=x onerror=alert(1)>'

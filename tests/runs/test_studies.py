@@ -59,7 +59,7 @@ def test_a_file_says_what_one_would_type(file):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("[variants]", "[variant]"), "says 'variant'; it can say about, flags"),
+        (("[variants]", "[variant]"), "says 'variant'; it can say about, before, flags"),
         (("trials = 2", "trials = 0"), "trials is 0; give 1 or more"),
         (('"ppo"', '"sarsa"'), "variant 'often' begins with 'sarsa'; begin with an agent: ppo, omg"),
         (('"ppo"', '"ppo --ppo.epoch 1"'), "variant 'often' has settings that cannot be; see above"),

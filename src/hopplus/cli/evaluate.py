@@ -25,12 +25,12 @@ from hopplus.evaluation.statistics import Interval, page_trend, seed_interval
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import GameSpec
 from hopplus.learning.planner import PlanningConfig
-from hopplus.report import read_run
 from hopplus.runs.command import planning_flags, train_command
 from hopplus.runs.config import check_seed
 from hopplus.runs.folder import ADAPTATION, EVALUATION, OTHERS, WORLD, write_json
 from hopplus.runs.lineups import seat_players
 from hopplus.runs.progress import counting_bar
+from hopplus.runs.records import read_run
 from hopplus.runs.run import NO_PLANNING, Run, load
 
 RunPath = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]

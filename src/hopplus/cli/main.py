@@ -6,6 +6,7 @@ import tyro
 
 from hopplus.cli.check import check
 from hopplus.cli.crossplay import crossplay
+from hopplus.cli.doctor import doctor, with_action
 from hopplus.cli.evaluate import evaluate
 from hopplus.cli.games import games
 from hopplus.cli.play import play
@@ -27,13 +28,15 @@ VERBS = {
     "runs": runs,
     "report": report,
     "study": study,
+    "doctor": doctor,
 }
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Exit code 0: done; 1: a fault was found; 2: it could not be done, and stderr says why."""
     try:
-        return tyro.extras.subcommand_cli_from_dict(VERBS, prog="hopplus", args=arguments) or 0
+        typed = with_action(sys.argv[1:] if arguments is None else arguments)
+        return tyro.extras.subcommand_cli_from_dict(VERBS, prog="hopplus", args=typed) or 0
     except NonFiniteRunError as error:
         print(f"hopplus: {error}", file=sys.stderr)
         return 1

@@ -11,10 +11,9 @@ from rich.table import Table
 
 from hopplus import __version__
 from hopplus.evaluation.others import judge, watch
-from hopplus.report import read_run
-from hopplus.report.summary import PAIR
 from hopplus.runs.command import train_command
 from hopplus.runs.lineups import seat_players
+from hopplus.runs.records import PAIR, read_run
 from hopplus.runs.run import load
 
 MOST_TABLES = 256

@@ -13,9 +13,10 @@ from hopplus.evaluation.thoughts import thoughts_of
 from hopplus.games.draw import frames
 from hopplus.games.rollout import play_episode
 from hopplus.learning.planner import PlanningConfig
-from hopplus.report import Replay, page, read_run
+from hopplus.report import Replay, page
 from hopplus.runs.config import check_seed
 from hopplus.runs.lineups import seat_players
+from hopplus.runs.records import read_run
 from hopplus.runs.run import NO_PLANNING, Run, load
 
 

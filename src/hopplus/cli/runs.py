@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hopplus.report import read_run
-from hopplus.report.summary import RETURN_TAG, final_means
 from hopplus.runs.folder import CONFIG
+from hopplus.runs.records import RETURN_TAG, final_means, read_run
 
 Folder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
 

@@ -29,7 +29,7 @@ from hopplus.learning.planner import PlanningConfig
 from hopplus.learning.ppo import Batch, Metrics, PPOConfig, look_back
 from hopplus.learning.record import record
 from hopplus.learning.replay import ReplayConfig
-from hopplus.learning.rollout import Seats, collect
+from hopplus.learning.rollout import Seats, Trajectory, collect
 from hopplus.learning.streams import at, stream, with_keys, without_keys
 from hopplus.learning.study import Study, first_tables, give_selected, look_at_some, prepare, study
 from hopplus.learning.worlds import WorldTrainingConfig
@@ -207,6 +207,53 @@ def seats_of(config: LearnerConfig, task: Task, params: ActorCritic, learner_min
 
 def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[LearnerState, Metrics]:
     """Play, look back, learn. For one seed."""
+    lived = play(config, task, state)
+    learners, learned = learn_from(config, task, state, lived)
+    after = LearnerState(
+        params=learners.params,
+        optimizer=learners.optimizer,
+        minds=learners.mind,
+        mind_optimizer=learners.mind_optimizer,
+        worlds=learners.worlds,
+        world_optimizer=learners.world_optimizer,
+        replay=lived.replay,
+        tables=lived.tables,
+        running=lived.running,
+        key=state.key,
+        seat_keys=state.seat_keys,
+        learner_keys=state.learner_keys,
+        num_updates=state.num_updates + 1,
+    )
+    return after, record(task.game.spec, lived.steps, lived.batch, lived.ended, lived.num_ended, learned)
+
+
+class Experience(eqx.Module):
+    """What one update learns from; leading axes of what seats saw: seats, tables, time."""
+
+    tables: Table
+    """After it."""
+    running: Running
+    steps: Trajectory
+    last_values: Float32[Array, "envs seats"]
+    """Of the states that play stopped at."""
+    ended: Running
+    """A mean over the episodes that ended."""
+    num_ended: Float32[Array, ""]
+    batch: Batch
+    """For the policies."""
+    seen: Study | None
+    """For models of the others."""
+    goals_seen: Study | None
+    """The same of fewer tables, for goals."""
+    begin: Branches | None
+    """Where imagined play begins."""
+    replay: PyTree[Array] | None
+    happened: Transition | None
+    """For worlds to be judged by."""
+
+
+def play(config: LearnerConfig, task: Task, state: LearnerState) -> Experience:
+    """The first half of an update: all tables play on, and everybody looks back at what it saw."""
     now = lambda keys, name: jax.vmap(lambda key: at(key, name, state.num_updates))(keys)  # noqa: E731
     seats = seats_of(config, task, state.params, state.minds)
     tables, steps, last_values = collect(
@@ -225,11 +272,26 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
     tables = replace(tables, memory=(thought, remembered))
     running, ended, num_ended = episodes.follow(state.running, steps)
     paid = episodes.ranked(state.running, steps, config.ppo.ranked_reward) if config.ppo.ranked_reward else steps
-    batch = look_back(config.ppo, paid, last_values)
     seen = study(config.modelling, task.game, seats.minds, state.tables, steps) if seats.minds.others else None
-    goals_seen = first_tables(seen, config.modelling.goal_tables) if config.mind.goals.is_latent else None
-    begin = branches(config.imagination, config.steps_per_update, task.game, tables, steps)
     kept, happened = replay.remember(config.replay, state.replay, steps)
+    return Experience(
+        tables=tables,
+        running=running,
+        steps=steps,
+        last_values=last_values,
+        ended=ended,
+        num_ended=num_ended,
+        batch=look_back(config.ppo, paid, last_values),
+        seen=seen,
+        goals_seen=first_tables(seen, config.modelling.goal_tables) if config.mind.goals.is_latent else None,
+        begin=branches(config.imagination, config.steps_per_update, task.game, tables, steps),
+        replay=kept,
+        happened=happened,
+    )
+
+
+def learn_from(config: LearnerConfig, task: Task, state: LearnerState, lived: Experience) -> tuple["Learner", Metrics]:
+    """The second half: every learner learns from what it saw. They take turns, and none hears of another."""
     num_learners = len(state.learner_keys)
     data = (
         Learner(
@@ -242,30 +304,15 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
             jnp.asarray(ego_order(task.game.spec.num_agents)[:num_learners], jnp.int32),
             state.learner_keys,
         ),
-        _by_learner(batch, num_learners, config.steps_per_update),
-        _rows_by_learner(seen, num_learners),
-        _rows_by_learner(goals_seen, num_learners),
-        jax.tree.map(lambda leaf: leaf.reshape(num_learners, -1, *leaf.shape[1:]), begin),
+        _by_learner(lived.batch, num_learners, config.steps_per_update),
+        _rows_by_learner(lived.seen, num_learners),
+        _rows_by_learner(lived.goals_seen, num_learners),
+        jax.tree.map(lambda leaf: leaf.reshape(num_learners, -1, *leaf.shape[1:]), lived.begin),
     )
-    circumstances = Circumstances(1.0 - state.num_updates / task.num_updates, state.num_updates, kept, happened)
+    remaining = 1.0 - state.num_updates / task.num_updates
+    circumstances = Circumstances(remaining, state.num_updates, lived.replay, lived.happened)
     learn_all = lambda same, data: jax.lax.map(partial(learn, config, task, same), data)  # noqa: E731
-    learners, learned = in_parts(learn_all, config.mesh.envs, num_learners)(circumstances, data)
-    after = LearnerState(
-        params=learners.params,
-        optimizer=learners.optimizer,
-        minds=learners.mind,
-        mind_optimizer=learners.mind_optimizer,
-        worlds=learners.worlds,
-        world_optimizer=learners.world_optimizer,
-        replay=kept,
-        tables=tables,
-        running=running,
-        key=state.key,
-        seat_keys=state.seat_keys,
-        learner_keys=state.learner_keys,
-        num_updates=state.num_updates + 1,
-    )
-    return after, record(task.game.spec, steps, batch, ended, num_ended, learned)
+    return in_parts(learn_all, config.mesh.envs, num_learners)(circumstances, data)
 
 
 class Learner(eqx.Module):

@@ -2,15 +2,12 @@
 
 from hopplus.report.curves import learning_curve, save_figure, seat_boxes, seat_curves
 from hopplus.report.page import page
-from hopplus.report.read import Run, read_run
 from hopplus.report.replay import Replay
 
 __all__ = [
     "Replay",
-    "Run",
     "learning_curve",
     "page",
-    "read_run",
     "save_figure",
     "seat_boxes",
     "seat_curves",

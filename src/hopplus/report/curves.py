@@ -20,7 +20,8 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 from hopplus.evaluation.statistics import seed_band
 from hopplus.games import draw
 from hopplus.report import summary
-from hopplus.report.read import Run
+from hopplus.runs import records
+from hopplus.runs.records import Recorded
 
 PAPER, INK, MUTED, RULE = "#fffdf8", "#2d2a26", "#857f76", "#e4dfd3"
 PAGE_COLOURS = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)"}
@@ -37,8 +38,8 @@ RETURN_LABEL = "mean return per episode"
 
 
 def learning_curve(
-    runs: Mapping[str, Run],
-    tag: str = summary.RETURN_TAG,
+    runs: Mapping[str, Recorded],
+    tag: str = records.RETURN_TAG,
     *,
     best: float | None = None,
     best_label: str = "best possible",
@@ -56,33 +57,33 @@ def learning_curve(
         _draw_run(axes, run, tag, draw.player_colour(index), name, band_alpha=0.2)
     if best is not None:
         axes.axhline(best, color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1, label=f"{best_label}: {best:g}")
-    axes.set_ylabel(label or (RETURN_LABEL if tag == summary.RETURN_TAG else tag))
+    axes.set_ylabel(label or (RETURN_LABEL if tag == records.RETURN_TAG else tag))
     _name_steps(axes)
     if len(runs) > 1 or best is not None:
         add_legend(sheet, axes)
     return sheet
 
 
-def seat_curves(run: Run, family: str = summary.RETURN_FAMILY, *, size: tuple[float, float] = WIDE) -> Figure:
+def seat_curves(run: Recorded, family: str = records.RETURN_FAMILY, *, size: tuple[float, float] = WIDE) -> Figure:
     """The same metric of every seat: means over seeds with their intervals, in the colours of the players."""
     sheet, axes = new_sheet(size)
     for tag in _seats_or_complain(run, family):
         seat = summary.seat_index(tag)
         _draw_run(axes, run, tag, draw.player_colour(seat), draw.player_name(seat), band_alpha=0.08, seeds=False)
-    axes.set_ylabel(RETURN_LABEL if family == summary.RETURN_FAMILY else family)
+    axes.set_ylabel(RETURN_LABEL if family == records.RETURN_FAMILY else family)
     _name_steps(axes)
     add_legend(sheet, axes)
     return sheet
 
 
-def small_curve(run: Run, tag: str) -> Figure:
+def small_curve(run: Recorded, tag: str) -> Figure:
     """One of many small pictures; its title stands outside, where it can be wrapped."""
     sheet, axes = new_sheet(SMALL, points=8.0)
     _draw_run(axes, run, tag, draw.player_colour(0), tag, band_alpha=0.2)
     return sheet
 
 
-def small_seat_curves(run: Run, family: str) -> Figure:
+def small_seat_curves(run: Recorded, family: str) -> Figure:
     """As `seat_curves`, small and without a legend: the colours are those of the players."""
     sheet, axes = new_sheet(SMALL, points=8.0)
     for tag in _seats_or_complain(run, family):
@@ -90,15 +91,15 @@ def small_seat_curves(run: Run, family: str) -> Figure:
     return sheet
 
 
-def seat_boxes(run: Run, *, size: tuple[float, float] = WIDE) -> Figure:
+def seat_boxes(run: Recorded, *, size: tuple[float, float] = WIDE) -> Figure:
     """What each seat got over the last fifth of training; `BOX_CAPTION` says what a box is."""
-    tags = _seats_or_complain(run, summary.RETURN_FAMILY)
+    tags = _seats_or_complain(run, records.RETURN_FAMILY)
     sheet, axes = new_sheet(size)
-    final = summary.final_updates(run)
+    final = records.final_updates(run)
     for position, tag in enumerate(tags):
         values = run.metrics[tag][final]
         _draw_box(axes, position, values[np.isfinite(values)], draw.player_colour(summary.seat_index(tag)))
-        means = summary.final_means(run, tag)
+        means = records.final_means(run, tag)
         spread = np.linspace(-0.09, 0.09, len(means)) if len(means) > 1 else np.zeros(1)
         axes.scatter(position + spread, means, s=16, color=INK, edgecolors="none", zorder=4)
     axes.set_xticks(range(len(tags)), [tag.rsplit("/", 1)[1] for tag in tags])
@@ -111,14 +112,14 @@ def seat_boxes(run: Run, *, size: tuple[float, float] = WIDE) -> Figure:
 
 
 BOX_CAPTION = (
-    f"The last {summary.FINAL_SHARE:.0%} of training. A box is made of one point per update and seed: the mean return "
+    f"The last {records.FINAL_SHARE:.0%} of training. A box is made of one point per update and seed: the mean return "
     "of that seat's episodes in that update. It holds the middle half of the points, the line in it is their median, "
     "the whiskers reach the farthest points within one and a half times the box's height, and what lies beyond is not "
     "drawn. The dots are the seeds' means over that time; they are what the trend test compares."
 )
 
 
-def curve_caption(run: Run) -> str:
+def curve_caption(run: Recorded) -> str:
     """What a viewer has to know to read a curve of this run."""
     window, num_seeds = summary.display_window(run.num_updates), run.num_seeds
     if num_seeds > 1:
@@ -174,8 +175,8 @@ def _attribute(text: str) -> str:
     return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
 
 
-def _seats_or_complain(run: Run, family: str) -> list[str]:
-    tags = summary.seat_tags(run, family)
+def _seats_or_complain(run: Recorded, family: str) -> list[str]:
+    tags = records.seat_tags(run, family)
     if not tags:
         raise ValueError(f"{run.name} has no {family}/player_1; give a family of metrics that is recorded per seat")
     return tags
@@ -227,7 +228,9 @@ def add_legend(sheet: Figure, axes: Axes) -> None:
     )
 
 
-def _draw_run(axes: Axes, run: Run, tag: str, colour: str, name: str, *, band_alpha: float, seeds: bool = True) -> None:
+def _draw_run(
+    axes: Axes, run: Recorded, tag: str, colour: str, name: str, *, band_alpha: float, seeds: bool = True
+) -> None:
     """One labelled line, the mean; the seeds and the band go without a label. Lines bridge updates that are NaN."""
     steps, values = shown_curve(run, tag)
     if seeds and run.num_seeds > 1:
@@ -247,7 +250,7 @@ def _draw_line(axes: Axes, steps: np.ndarray, values: np.ndarray, **pen: Any) ->
     axes.plot(steps[known], values[known], marker=marker, markersize=3, solid_capstyle="round", **pen)
 
 
-def shown_curve(run: Run, tag: str) -> tuple[Float64[np.ndarray, " points"], Float64[np.ndarray, "points seeds"]]:
+def shown_curve(run: Recorded, tag: str) -> tuple[Float64[np.ndarray, " points"], Float64[np.ndarray, "points seeds"]]:
     """Environment steps and what is drawn there of each seed: smoothed, and thinned out where there are very many."""
     values = summary.smooth(run.metrics[tag], summary.display_window(run.num_updates))
     last = run.num_updates - 1

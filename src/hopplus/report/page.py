@@ -14,8 +14,9 @@ from markupsafe import Markup
 
 from hopplus.evaluation.statistics import Interval, seed_interval
 from hopplus.report import curves, prediction, replay, summary, world
-from hopplus.report.read import Run
 from hopplus.report.replay import Replay
+from hopplus.runs import records
+from hopplus.runs.records import Recorded
 
 GROUP_TITLES = {
     "charts": "Other charts",
@@ -60,7 +61,7 @@ class Group:
     pictures: list[Picture]
 
 
-def page(run: Run, replays: Sequence[Replay], *, title: str | None = None, best: float | None = None) -> str:
+def page(run: Recorded, replays: Sequence[Replay], *, title: str | None = None, best: float | None = None) -> str:
     """The whole page as text; `best` is the best possible mean return, where it is known."""
     groups = _groups(run)
     content = {
@@ -105,7 +106,7 @@ def template_environment() -> Environment:
     return environment
 
 
-def _facts(run: Run) -> list[Fact]:
+def _facts(run: Recorded) -> list[Fact]:
     config = run.config
     facts = [
         Fact("Game", str(config["game"])),
@@ -130,20 +131,20 @@ def _planned(reached: int, planned: Any) -> str:
     return f"of {planned:,} planned" if isinstance(planned, int) and reached < planned else ""
 
 
-def _return_fact(run: Run) -> Fact:
-    name, where = "Mean return", f"last {summary.FINAL_SHARE:.0%} of training"
-    if not _has_numbers(run, summary.RETURN_TAG):
+def _return_fact(run: Recorded) -> Fact:
+    name, where = "Mean return", f"last {records.FINAL_SHARE:.0%} of training"
+    if not _has_numbers(run, records.RETURN_TAG):
         return Fact(name, "-", "no episode has ended yet")
-    interval = seed_interval(summary.final_means(run, summary.RETURN_TAG))
+    interval = seed_interval(records.final_means(run, records.RETURN_TAG))
     if math.isnan(interval.low):
         return Fact(name, summary.number_words(interval.estimate), f"{where}; one seed, no interval")
     low, high = map(summary.number_words, (interval.low, interval.high))
     return Fact(name, summary.number_words(interval.estimate), f"{low} to {high}, 95% over seeds; {where}")
 
 
-def _learning(run: Run, best: float | None) -> Picture:
+def _learning(run: Recorded, best: float | None) -> Picture:
     name = "Mean return over training"
-    if not _has_numbers(run, summary.RETURN_TAG):
+    if not _has_numbers(run, records.RETURN_TAG):
         return Picture(name, None, "There is no return to draw: no episode has ended yet.")
     figure = curves.learning_curve({run.name: run}, best=best)
     if best is None:
@@ -151,18 +152,18 @@ def _learning(run: Run, best: float | None) -> Picture:
     return Picture(name, _markup(figure, name), f"{curves.curve_caption(run)} Dashed: the best possible mean return.")
 
 
-def _learning_words(run: Run) -> str:
+def _learning_words(run: Recorded) -> str:
     """Whether the seeds agree: a mean may hide one that failed."""
-    if not _has_numbers(run, summary.RETURN_TAG) or run.num_seeds == 1:
+    if not _has_numbers(run, records.RETURN_TAG) or run.num_seeds == 1:
         return ""
-    means = summary.final_means(run, summary.RETURN_TAG)
+    means = records.final_means(run, records.RETURN_TAG)
     low, high = (summary.number_words(float(each)) for each in (np.nanmin(means), np.nanmax(means)))
-    where = f"Over the last {summary.FINAL_SHARE:.0%} of training"
+    where = f"Over the last {records.FINAL_SHARE:.0%} of training"
     return f"{where} the lowest seed has a mean return of {low}, the highest of {high}."
 
 
-def _seat_pictures(run: Run) -> list[Picture]:
-    if not any(_has_numbers(run, tag) for tag in summary.seat_tags(run)):
+def _seat_pictures(run: Recorded) -> list[Picture]:
+    if not any(_has_numbers(run, tag) for tag in records.seat_tags(run)):
         return []
     over, end = "Return of each seat over training", "Return of each seat at the end of training"
     caption = "Means over seeds, with their 95% intervals as bands."
@@ -172,15 +173,15 @@ def _seat_pictures(run: Run) -> list[Picture]:
     ]
 
 
-def _groups(run: Run) -> dict[str, Group]:
+def _groups(run: Recorded) -> dict[str, Group]:
     """All tags that have no place of their own, by the part before the first slash; seats share one picture.
 
     Pairs of seats are too many to be drawn: the section on the others has a table of them.
     """
-    families = dict.fromkeys(match[1] if (match := summary.SEAT.fullmatch(tag)) else tag for tag in run.metrics)
+    families = dict.fromkeys(match[1] if (match := records.SEAT.fullmatch(tag)) else tag for tag in run.metrics)
     groups: dict[str, Group] = {}
     for family in families:
-        if family in (summary.RETURN_FAMILY, summary.RETURN_TAG) or summary.PAIR.fullmatch(family):
+        if family in (records.RETURN_FAMILY, records.RETURN_TAG) or records.PAIR.fullmatch(family):
             continue
         key = family.split("/", 1)[0]
         group = groups.setdefault(key, Group(key, GROUP_TITLES.get(key, key), []))
@@ -188,7 +189,7 @@ def _groups(run: Run) -> dict[str, Group]:
     return groups
 
 
-def _small_picture(run: Run, family: str) -> Picture:
+def _small_picture(run: Recorded, family: str) -> Picture:
     if family not in run.metrics:
         figure = curves.small_seat_curves(run, family)
         return Picture(family, _markup(figure, family), "per seat, in the colours of the players")
@@ -197,7 +198,7 @@ def _small_picture(run: Run, family: str) -> Picture:
     return Picture(family, _markup(curves.small_curve(run, family), family))
 
 
-def _empty_words(run: Run) -> str:
+def _empty_words(run: Recorded) -> str:
     """Losses that are no number are worth a word, because a curve just leaves them out."""
     counts = {
         tag: int((~np.isfinite(values)).sum()) for tag, values in run.metrics.items() if tag.startswith("policy/")
@@ -254,7 +255,7 @@ def _number(found: Any) -> float:
     return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else math.nan
 
 
-def _has_numbers(run: Run, tag: str) -> bool:
+def _has_numbers(run: Recorded, tag: str) -> bool:
     return tag in run.metrics and bool(np.isfinite(run.metrics[tag]).any())
 
 

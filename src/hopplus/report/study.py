@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from hopplus.games import draw
 from hopplus.report.curves import INK, MUTED, inline_svg, learning_curve, new_sheet, save_figure
 from hopplus.report.page import template_environment
-from hopplus.report.read import Run
 from hopplus.runs.command import train_command
+from hopplus.runs.records import Recorded
 from hopplus.runs.studies import Study
 from hopplus.runs.studies.study import RETURNS
 from hopplus.runs.studies.summary import Answer, VariantSummary, read_curve, state_of
@@ -49,7 +49,7 @@ def _drawn(study: Study, folder: Path, metric: str) -> Drawn:
     return Drawn(metric, Markup(inline_svg(figure, f"{metric} by variant")))
 
 
-def _runs(study: Study, folder: Path, metric: str) -> dict[str, Run]:
+def _runs(study: Study, folder: Path, metric: str) -> dict[str, Recorded]:
     """Each variant as one run with the seeds of all its trials; those that do not record the metric are left out."""
     found = {}
     for name, config in study.variants.items():
@@ -59,7 +59,7 @@ def _runs(study: Study, folder: Path, metric: str) -> dict[str, Run]:
             continue
         if curve is not None:
             about = {"agent": config.agent, "game": config.game, "seeds": curve.values.shape[1], "steps": config.steps}
-            found[name] = Run(name, about, curve.env_steps, {metric: curve.values}, {}, None)
+            found[name] = Recorded(name, about, curve.env_steps, {metric: curve.values}, {}, None)
     return found
 
 

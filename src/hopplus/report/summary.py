@@ -6,23 +6,15 @@ every interval here is over seeds, and because seeds are few it is Student's:
     mean +- t(97.5%, n - 1) * s / sqrt(n)
 """
 
-import re
-
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Float64
 
-from hopplus.evaluation.statistics import CONFIDENCE, Interval, Trend, mean_of_known, page_trend, seed_interval
-from hopplus.report.read import Run
+from hopplus.evaluation.statistics import CONFIDENCE, Interval, Trend, page_trend, seed_interval
+from hopplus.runs.records import FINAL_SHARE, SEAT, Recorded, final_means, seat_tags
 
-FINAL_SHARE = 0.2
-RETURN_FAMILY = "charts/episodic_return"
-RETURN_TAG = f"{RETURN_FAMILY}/mean"
 LEAST_SEATS = LEAST_SEEDS = 3
 MANY_UPDATES = 100
 """From here on curves are smoothed for display."""
-SEAT = re.compile(r"(.+)/player_(\d+)")
-PAIR = re.compile(r"(.+)/player_(\d+)_of_(\d+)")
-"""A metric of a seat and the co-player that it is about."""
 
 
 def display_window(num_updates: int) -> int:
@@ -44,22 +36,6 @@ def smooth(values: Float64[np.ndarray, "updates seeds"], window: int) -> Float64
     return np.divide(total, count, out=np.full(values.shape, np.nan), where=count > 0)
 
 
-def final_updates(run: Run) -> Bool[np.ndarray, " updates"]:
-    """Which updates belong to the last fifth of training, by environment steps."""
-    return run.env_steps >= (1 - FINAL_SHARE) * run.env_steps[-1]
-
-
-def final_means(run: Run, tag: str) -> Float64[np.ndarray, " seeds"]:
-    """Each seed's mean over the last fifth of training."""
-    return mean_of_known(run.metrics[tag][final_updates(run)].T)
-
-
-def seat_tags(run: Run, family: str = RETURN_FAMILY) -> list[str]:
-    """The tags of a family that end in player_1, player_2, ..., in seat order."""
-    found = [(int(match[2]), tag) for tag in run.metrics if (match := SEAT.fullmatch(tag)) and match[1] == family]
-    return [tag for _, tag in sorted(found)]
-
-
 def seat_index(tag: str) -> int:
     """The seat that a tag speaks of, counted from 0."""
     match = SEAT.fullmatch(tag)
@@ -68,7 +44,7 @@ def seat_index(tag: str) -> int:
     return int(match[2]) - 1
 
 
-def seat_trend(run: Run) -> tuple[Trend | None, str]:
+def seat_trend(run: Recorded) -> tuple[Trend | None, str]:
     """Page's trend test over [seeds, seats] of the last fifth, or None, and in either case why, in words."""
     tags = seat_tags(run)
     if len(tags) < LEAST_SEATS:
@@ -89,7 +65,7 @@ def seat_trend(run: Run) -> tuple[Trend | None, str]:
     return trend, f"{test}. Returns are {trend.direction} with the seat's number: later seats do {better}."
 
 
-def seat_spread(run: Run) -> str:
+def seat_spread(run: Recorded) -> str:
     """How far apart the seats are at the end of training, in words."""
     means = {tag.rsplit("/", 1)[1]: seed_interval(final_means(run, tag)).estimate for tag in seat_tags(run)}
     means = {seat: mean for seat, mean in means.items() if np.isfinite(mean)}

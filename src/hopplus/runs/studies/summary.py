@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from hopplus.evaluation.statistics import Interval, bootstrap, improvement, interquartile_mean
-from hopplus.runs.folder import METRICS, TIMING
+from hopplus.runs.folder import TIMING
+from hopplus.runs.records import FINAL_SHARE, read_run
 from hopplus.runs.studies.cluster import State, failure_file
 from hopplus.runs.studies.study import RETURNS, Question, Study, Trial
-
-FINAL_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -88,14 +87,12 @@ def read_curve(study: Study, out: Path, variant: str, metric: str) -> Curve | No
     for trial in study.all_trials():
         if trial.variant != variant or not trial.is_done(out):
             continue
-        lines = [json.loads(line) for line in (out / trial.place / METRICS).read_text().splitlines()]
-        if metric not in lines[0]:
-            raise ValueError(f"variant {variant!r} records no {metric!r}; it has {', '.join(sorted(lines[0]))}")
-        steps = [line["env_steps"] for line in lines]
-        columns.append([[math.nan if value is None else value for value in line[metric]] for line in lines])
-    if not columns:
-        return None
-    return Curve(np.asarray(steps), np.concatenate([np.asarray(rows, np.float64) for rows in columns], axis=1))
+        found = read_run(out / trial.place)
+        if metric not in found.metrics:
+            raise ValueError(f"variant {variant!r} records no {metric!r}; it has {', '.join(sorted(found.metrics))}")
+        steps = found.env_steps
+        columns.append(found.metrics[metric])
+    return Curve(np.asarray(steps), np.concatenate(columns, axis=1)) if columns else None
 
 
 def scores_of(curve: Curve) -> np.ndarray:

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hopplus.report import read_run
+from hopplus.runs.records import read_run
 from report.run_folders import metric_lines, write_run
 
 

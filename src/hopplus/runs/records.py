@@ -1,17 +1,20 @@
 """A run folder, read from disk.
 
-The report knows the folder's files and nothing of the code that wrote them, so that it can show a run of any learner,
+Reading knows the folder's files and nothing of the code that wrote them, so that reports can show a run of any learner,
 a run that is still going on, and one that was killed in the middle of a line.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
+
+from hopplus.evaluation.statistics import mean_of_known
 
 CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVALUATION_FILE, OTHERS_FILE, WORLD_FILE = (
     "config.json",
@@ -23,10 +26,17 @@ CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVALUATION_FILE, OTHERS_FILE, WORLD_FILE
 )
 CONFIG_KEYS = ("agent", "game", "seeds", "steps")
 AXIS_KEYS = ("update", "env_steps")
+FINAL_SHARE = 0.2
+"""The part of training that speaks for what was learned."""
+RETURN_FAMILY = "charts/episodic_return"
+RETURN_TAG = f"{RETURN_FAMILY}/mean"
+SEAT = re.compile(r"(.+)/player_(\d+)")
+PAIR = re.compile(r"(.+)/player_(\d+)_of_(\d+)")
+"""A metric of a seat and the co-player that it is about."""
 
 
 @dataclass(frozen=True)
-class Run:
+class Recorded:
     """What one run recorded. Seeds are the last axis of every metric; where a seed had nothing to tell, it is NaN."""
 
     name: str
@@ -50,7 +60,7 @@ class Run:
         return next(iter(self.metrics.values())).shape[1]
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path) -> Recorded:
     """The run in a folder that `hopplus train --out` wrote."""
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}; give the folder that `hopplus train --out` wrote")
@@ -62,7 +72,7 @@ def read_run(folder: Path) -> Run:
             "give a folder that `hopplus train --out` wrote, with its files as they were written"
         )
     lines = _in_order(folder, _read_lines(folder, METRICS_FILE))
-    return Run(
+    return Recorded(
         name=folder.resolve().name,
         config=config,
         env_steps=np.array([line["env_steps"] for line in lines], np.int64),
@@ -162,3 +172,19 @@ def _timing(folder: Path, lines: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     return {
         tag: np.array([np.nan if line.get(tag) is None else line[tag] for line in lines], np.float64) for tag in tags
     }
+
+
+def final_updates(run: Recorded) -> Bool[np.ndarray, " updates"]:
+    """Which updates belong to the last fifth of training, by environment steps."""
+    return run.env_steps >= (1 - FINAL_SHARE) * run.env_steps[-1]
+
+
+def final_means(run: Recorded, tag: str) -> Float64[np.ndarray, " seeds"]:
+    """Each seed's mean over the last fifth of training."""
+    return mean_of_known(run.metrics[tag][final_updates(run)].T)
+
+
+def seat_tags(run: Recorded, family: str = RETURN_FAMILY) -> list[str]:
+    """The tags of a family that end in player_1, player_2, ..., in seat order."""
+    found = [(int(match[2]), tag) for tag in run.metrics if (match := SEAT.fullmatch(tag)) and match[1] == family]
+    return [tag for _, tag in sorted(found)]

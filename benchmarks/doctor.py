@@ -1,0 +1,139 @@
+"""Does the doctor find what is wrong, and only that?
+
+Every named fault is switched on for one run of 5 seeds, which is then examined: found means that something is broken
+and that the first module to blame is the right one. Then runs without a fault, of other keys, half ppo and half
+hop_plus: any verdict of suspicious or broken is a false alarm. What was examined once is not examined again.
+
+    python benchmarks/doctor.py                     # 15 faults, 20 clean runs
+    python benchmarks/doctor.py --quick             # 3 faults, 1 clean run
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from rich.progress import Progress
+
+from hopplus.doctor.examine import examine
+from hopplus.doctor.faults import FAULTS, switched_on
+from hopplus.runs import RunConfig, train
+from hopplus.runs.agents import learner_of
+from measure import PROGRESS, print_json, print_table
+
+QUICK = ("tie_to_the_lowest_seat", "one_random_stream", "buffer_starved")
+STEPS = {"ppo": 100_000, "hop_plus": 12_000}
+SEEDS, CLEAN = 5, 20
+PACKAGES = ("jax", "hopplus")
+QUESTIONS = ("game", "seats", "others", "world", "critic")
+
+
+def one(name: str, folder: Path) -> dict[str, Any]:
+    """Train and examine one run: of a fault, or a clean one, named by its agent and its seed."""
+    fault = FAULTS.get(name)
+    agent, seed = (fault.agent, 0) if fault else name.split("-")
+    game = (fault.game if fault else None) or "stag-hunt-4x4"
+    with switched_on(name) if fault else nullcontext():
+        config = RunConfig(
+            agent=agent, game=game, seeds=SEEDS, steps=STEPS[agent], seed=int(seed), learner=learner_of(agent)
+        )
+        started = time.perf_counter()
+        train(config, folder / "run")
+        trained = time.perf_counter()
+        found = examine(folder / "run", QUESTIONS)
+    told = [finding for finding in found.findings if finding.verdict in ("suspicious", "broken")]
+    first = next((each for each in told if found.suspects and each.module == found.suspects[0]), None)
+    return {
+        "name": name,
+        "about": fault.about if fault else f"nothing wrong: {agent}, seed {seed}",
+        "expected": fault.module if fault else None,
+        "verdict": found.verdict,
+        "suspects": list(found.suspects),
+        "question": next((each.question for each in found.answers if first in each.findings), None),
+        "evidence": first.says if first else "",
+        "alarms": [f"{each.check}: {each.verdict}: {each.says}" for each in told],
+        "training_seconds": round(trained - started, 1),
+        "doctor_seconds": round(time.perf_counter() - trained, 1),
+    }
+
+
+def in_a_process(name: str, folder: Path) -> dict[str, Any]:
+    """Its own process, so that a fault cannot outlive its run; kept in a file."""
+    path = folder / name / "result.json"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        environment = os.environ | {
+            "JAX_COMPILATION_CACHE_DIR": str(folder.absolute() / "compiled"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "1",
+        }
+        command = [sys.executable, __file__, "--one", name, "--folder", str(folder)]
+        done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"{name}: {done.stderr[-2000:]}")
+    return json.loads(path.read_text())
+
+
+def is_found(result: dict[str, Any]) -> bool:
+    return result["verdict"] == "broken" and result["suspects"][0] == result["expected"]
+
+
+def summary(results: list[dict[str, Any]]) -> dict[str, Any]:
+    faulty = [each for each in results if each["expected"]]
+    clean = [each for each in results if not each["expected"]]
+    return {
+        "faults": len(faulty),
+        "faults_found": sum(map(is_found, faulty)),
+        "clean_runs": len(clean),
+        "false_alarms": sum(bool(each["alarms"]) for each in clean),
+        "false_broken": sum(each["verdict"] == "broken" for each in clean),
+    }
+
+
+def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    for each in results:
+        right = is_found(each) if each["expected"] else not each["alarms"]
+        blamed = each["suspects"][0] if each["suspects"] else ""
+        told = (each["verdict"], each["question"] or "", blamed, each["evidence"])
+        yield each["about"], "yes" if right else "NO", *told, f"{each['doctor_seconds']:.0f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="3 faults and 1 clean run")
+    parser.add_argument("--folder", type=Path, default=Path("runs/doctor"), help="where the runs are kept")
+    parser.add_argument("--jobs", type=int, default=2, help="how many runs at once")
+    parser.add_argument("--only", nargs="*", help="only these faults or clean runs, as in no_termination ppo-3")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        found = one(options.one, options.folder / options.one)
+        (options.folder / options.one / "result.json").write_text(json.dumps(found, indent=1) + "\n")
+        return
+    agents = ["ppo" if index % 2 else "hop_plus" for index in range(CLEAN)]
+    clean = [f"{agent}-{index + 1}" for index, agent in enumerate(agents)]
+    names = [*QUICK, "ppo-2"] if options.quick else [*FAULTS, *clean]
+    names = options.only or names
+    with Progress(console=PROGRESS) as progress, ThreadPoolExecutor(options.jobs) as pool:
+        bar = progress.add_task("runs", total=len(names))
+
+        def examined(name: str) -> dict[str, Any]:
+            found = in_a_process(name, options.folder)
+            progress.advance(bar)
+            return found
+
+        results = list(pool.map(examined, names))
+    columns = ("fault", "as it should be", "verdict", "question", "blamed", "evidence", "doctor, s")
+    print_table(f"faults and clean runs, {SEEDS} seeds each", columns, rows(results))
+    command = " ".join(["python benchmarks/doctor.py", *(["--quick"] if options.quick else [])])
+    print_json({"command": command, **summary(results), "results": results}, PACKAGES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""All questions about a run, or some of them: asked one after the other, judged together."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from hopplus import __version__
+from hopplus.doctor import critic, others, seats, world
+from hopplus.doctor import time as timing
+from hopplus.doctor.answer import Answer, Examination, Finding, settled
+from hopplus.doctor.case import Case, open_case
+from hopplus.doctor.game import ask as ask_game
+
+GAME_SECONDS = 20.0
+"""How long the game of a run is played at random."""
+Ask = Callable[[Case], Iterator[Finding]]
+QUESTIONS: dict[str, tuple[str, Ask]] = {
+    "seats": (seats.ASKS, seats.ask),
+    "others": (others.ASKS, others.ask),
+    "world": (world.ASKS, world.ask),
+    "critic": (critic.ASKS, critic.ask),
+    "time": (timing.ASKS, timing.ask),
+}
+ALL = ("game", *QUESTIONS)
+Told = Callable[[str, Finding | None], None]
+"""Told the question that is asked, and each finding as it is made."""
+
+
+def examine(folder: Path | str, questions: Sequence[str] = ALL, *, told: Told = lambda *_: None) -> Examination:
+    """Ask a run."""
+    case = open_case(folder)
+    answers = [_ask(case, name, told) for name in questions]
+    asked = "" if tuple(questions) == ALL else f"{' '.join(questions)} "
+    return Examination(str(folder), f"hopplus doctor {asked}{folder}", __version__, settled(answers))
+
+
+def _ask(case: Case, name: str, told: Told) -> Answer:
+    started = time.perf_counter()
+    told(name, None)
+    if name == "game":
+        answer = ask_game(case.run.game, case.config.game, seconds=GAME_SECONDS)
+        for finding in answer.findings:
+            told(name, finding)
+        return answer
+    asks, ask = QUESTIONS[name]
+    return Answer(name, asks, tuple(_watched(ask(case), name, told)), time.perf_counter() - started)
+
+
+def _watched(findings: Iterable[Finding], name: str, told: Told) -> Iterator[Finding]:
+    for finding in findings:
+        told(name, finding)
+        yield finding
