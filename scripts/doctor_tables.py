@@ -54,6 +54,33 @@ def biased_envs(language: str) -> str:
     return f"{lines_of((first, *heads[1:]), rows)}\n\n{commands_of('biased_envs')}"
 
 
+def faults(language: str) -> str:
+    """Every fault and what the doctor said, then the clean runs."""
+    result = read("doctor")
+    words = {
+        "en": "{faults_found} of {faults} faults are found and named; {clean_runs} runs without a fault: {false_alarms} with a suspicious verdict or worse, {false_broken} called broken.",
+        "zh": "{faults} 个故障中发现并指明 {faults_found} 个；{clean_runs} 次无故障的运行：{false_alarms} 次出现可疑或更差的结论，{false_broken} 次被判为损坏。",
+    }[language]
+    heads = {
+        "en": ("fault", "found", "question", "to blame", "what the doctor says", "seconds"),
+        "zh": ("故障", "发现", "问题", "归咎于", "医生的话", "秒"),
+    }[language]
+    yes, no = {"en": ("yes", "no"), "zh": ("是", "否")}[language]
+    rows = [
+        (
+            each["about"],
+            yes if each["verdict"] == "broken" and each["suspects"][0] == each["expected"] else no,
+            each["question"] or "-",
+            each["suspects"][0] if each["suspects"] else "-",
+            each["evidence"],
+            f"{each['doctor_seconds']:.0f}",
+        )
+        for each in result["results"]
+        if each["expected"]
+    ]
+    return f"{words.format(**result)}\n\n{lines_of(heads, rows)}\n\n{commands_of('doctor')}"
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:g}%"
 
@@ -62,4 +89,5 @@ TABLES: dict[str, Callable[[str], str]] = {
     "doctor_power": power,
     "doctor_detectable": detectable,
     "doctor_biased_envs": biased_envs,
+    "doctor_faults": faults,
 }

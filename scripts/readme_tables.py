@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import doctor_tables
 import imagination_tables
 import planning_tables
 import scale_tables
@@ -19,6 +20,8 @@ PAGES = {
     "docs/planning.md": "en",
     "docs/scale.md": "en",
     "docs/studies.md": "en",
+    "docs/doctor.md": "en",
+    "docs/doctor_game.md": "en",
 }
 
 
@@ -403,6 +406,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     **imagination_tables.TABLES,
     **planning_tables.TABLES,
     **scale_tables.TABLES,
+    **doctor_tables.TABLES,
 }
 """By the name of its place in a page: how its table is made, in a language."""
 

@@ -2,7 +2,7 @@
 
 import math
 
-from hopplus.doctor.answer import Answer, Examination, Finding, Picture, Test
+from hopplus.doctor.answer import Answer, Examination, Finding, Picture, Significance
 from hopplus.evaluation.statistics import Interval
 
 HOSTILE = '</td></script><script>alert("x")</script><img src=x onerror=alert(1)> $x_{$ [bold]&amp;[/] _'
@@ -28,7 +28,7 @@ def examination() -> Examination:
     effect = Interval(0.42, 0.31, 0.53)
     seats = (
         Finding("config", "learner", "fine", "All settings are the same.", picture=MATRIX),
-        Finding("returns", "policy", "suspicious", "Seats differ.", effect, "return", Test(2e-4, 0.1), BOXES),
+        Finding("returns", "policy", "suspicious", "Seats differ.", effect, "return", Significance(2e-4, 0.1), BOXES),
         Finding(
             "updates",
             "others",
@@ -40,11 +40,13 @@ def examination() -> Examination:
             BARS,
             "do a",
         ),
-        Finding("rotation", "policy", "not enough evidence", "Few seeds.", None, "", Test(1.0, 0.1), None, "do b"),
+        Finding(
+            "rotation", "policy", "not enough evidence", "Few seeds.", None, "", Significance(1.0, 0.1), None, "do b"
+        ),
     )
     hostile_picture = Picture("lines", HOSTILE, (HOSTILE, "b"), {HOSTILE: [1.0, 2.0], "_hidden": [2.0, 1.0]}, HOSTILE)
     world = (
-        Finding("steps", "world", "fine", "It is good.", effect, "", Test(0.5, 1.0), LINES),
+        Finding("steps", "world", "fine", "It is good.", effect, "", Significance(0.5, 1.0), LINES),
         Finding(HOSTILE, HOSTILE, "broken", HOSTILE, effect, HOSTILE, None, hostile_picture, HOSTILE),
     )
     answers = (

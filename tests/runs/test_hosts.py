@@ -46,7 +46,10 @@ def single(tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize("mesh", ["--mesh.seeds 2 --mesh.envs 1", "--mesh.seeds 1 --mesh.envs 2"])
+@pytest.mark.parametrize(
+    "mesh",
+    ["--mesh.seeds 2 --mesh.envs 1", pytest.param("--mesh.seeds 1 --mesh.envs 2", marks=pytest.mark.heavy)],
+)
 def test_two_hosts_train_the_run_of_one(single, tmp_path, mesh):
     hosts = start(tmp_path / "run", tmp_path / "cache", mesh, updates=FEW)
     said = [host.communicate(timeout=300) for host in hosts]

@@ -42,7 +42,7 @@ def learned(folder: Path) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in jax.tree.leaves((state.params, state.minds, state.worlds))]
 
 
-@pytest.mark.parametrize("runs", ["independent", "shared"], indirect=True)
+@pytest.mark.parametrize("runs", ["independent", pytest.param("shared", marks=pytest.mark.heavy)], indirect=True)
 def test_devices_change_nothing_along_seeds_and_rounding_along_environments(runs):
     folder, along_seeds, others = runs
     for mesh in along_seeds:

@@ -152,6 +152,7 @@ def test_a_trial_that_fails_says_why_and_the_others_go_on(tmp_path, capsys):
     assert exported["matrix-stag"]["hunt"]["good"]["seed_0"]["absolute_metrics"]["mean_episode_return"]
 
 
+@pytest.mark.heavy  # Ray is started twice, and everything is compiled in its workers
 def test_ctrl_c_stops_a_study_and_the_same_command_completes_it(file):
     file.write_text(FILE.replace("--steps 800", "--steps 40000 --checkpoint-every 20").replace(" --steps 400", ""))
     program = "from hopplus.cli.main import entry; entry()"

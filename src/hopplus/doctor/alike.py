@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.stats import norm
 
-from hopplus.doctor.answer import SUSPICIOUS_BELOW, Finding, Picture, Test, Verdict
+from hopplus.doctor.answer import SUSPICIOUS_BELOW, Finding, Picture, Significance, Verdict
 from hopplus.evaluation.fairness import NUM_BLOCKS
 from hopplus.evaluation.statistics import Interval, mean_interval, page_trend
 
@@ -101,7 +101,7 @@ def standing_out(measured: Measured) -> Finding:
         f"in {episodes:,} episodes of random play",
         effect=effect,
         unit=measured.what,
-        test=Test(min(1.0, seats * 2 * float(norm.sf(abs(effect.estimate) / error))), measured.matters),
+        test=Significance(min(1.0, seats * 2 * float(norm.sf(abs(effect.estimate) / error))), measured.matters),
         picture=_bars(measured, half),
         next=measured.next,
     )
@@ -122,7 +122,7 @@ def trends(measured: Measured) -> list[Finding]:
         f"directions, p = {trend.p_value:.2g}): a straight line puts the last seat {effect.estimate:+.4f} over "
         f"the mean of all ({_ends(effect)}; {measured.matters:.2g} would matter)"
     )
-    test = Test(trend.p_value, measured.matters)
+    test = Significance(trend.p_value, measured.matters)
     check = f"{measured.check}, trend"
     return [
         Finding(check, measured.module, "not enough evidence", says, effect, measured.what, test, next=measured.next)

@@ -43,7 +43,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Test:
+class Significance:
     """What a statistical finding rests on."""
 
     p_value: float
@@ -64,7 +64,7 @@ class Finding:
     """One sentence, with figures."""
     effect: Interval | None = None
     unit: str = ""
-    test: Test | None = None
+    test: Significance | None = None
     """None for an exact finding."""
     picture: Picture | None = None
     next: str | None = None
@@ -144,7 +144,7 @@ def settled(answers: Sequence[Answer]) -> tuple[Answer, ...]:
     return tuple(replace(answer, findings=tuple(map(settle, answer.findings))) for answer in answers)
 
 
-def verdict_of(test: Test, effect: Interval | None, adjusted: float) -> Verdict:
+def verdict_of(test: Significance, effect: Interval | None, adjusted: float) -> Verdict:
     """By the adjusted p-value, and by what the effect's interval leaves possible."""
     size = max(abs(effect.low), abs(effect.high)) if effect is not None else np.nan
     matters = effect is not None and abs(effect.estimate) >= test.matters

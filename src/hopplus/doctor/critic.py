@@ -52,7 +52,7 @@ def value_loss(case: Case) -> Finding:
     effect = seed_interval(by_seed)
     samples = {name: final_means(case.recorded, tag).tolist() for name, tag in zip(case.seats, tags, strict=False)}
     picture = Picture("boxes", "explained variance of each seat's critic, by seed", tuple(samples), samples)
-    verdict: Verdict = "fine" if effect.estimate > 0 else "suspicious"
+    verdict: Verdict = "suspicious" if effect.high < 0 else "fine"
     says = f"the critics explain {effect.estimate:.0%} of the variance of their real targets at the end of training"
     return Finding("explained variance", "critic", verdict, says, effect, "of the variance", picture=picture)
 

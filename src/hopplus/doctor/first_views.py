@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from scipy.stats import norm
 
 from hopplus.doctor.alike import CONFIDENCE, carried_by
-from hopplus.doctor.answer import Finding, Test, Verdict
+from hopplus.doctor.answer import Finding, Significance, Verdict
 from hopplus.evaluation.statistics import Interval
 
 CHECK, MODULE = "first observations", "game: spawns"
@@ -110,7 +110,7 @@ class FirstViews:
             says,
             effect,
             "standard deviations",
-            Test(p_value, MATTERS),
+            Significance(p_value, MATTERS),
             next=next_command,
         )
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.stats import ttest_ind
 
-from hopplus.doctor.answer import Answer, Finding, Picture, Test
+from hopplus.doctor.answer import Answer, Finding, Picture, Significance
 from hopplus.evaluation.statistics import Interval, bootstrap
 from hopplus.learning.imagination import ImaginationConfig
 from hopplus.learning.learner import LearnerConfig
@@ -80,7 +80,8 @@ def rungs(full: LearnerConfig) -> dict[str, LearnerConfig]:
     with_others = replace(nothing, mind=MindConfig(GoalsConfig(), full.mind.others))
     with_goals = replace(nothing, mind=full.mind)
     with_world = replace(with_goals, world=full.world)
-    actor_only = replace(with_world, imagination=replace(full.imagination, critic="real"))
+    for_actor = replace(full.imagination, critic="real") if full.imagination.is_used else full.imagination
+    actor_only = replace(with_world, imagination=for_actor)
     built = dict(zip(RUNGS, (nothing, with_others, with_goals, with_world, actor_only, full), strict=True))
     found: dict[str, LearnerConfig] = {}
     for name, config in built.items():
@@ -124,7 +125,7 @@ def _rung(name: str, sharing: str, symptom: Symptom, base: np.ndarray, values: n
     p_value = _p_value(values, base) if len(base) > 1 else 1.0
     says = f"{WORDS[symptom]} with {name}: {values.mean():.3g}; of plain PPO: {base.mean():.3g}"
     unit = "of the mean return" if symptom == "seats" else "of plain PPO's"
-    test = Test(p_value, MATTERS[symptom])
+    test = Significance(p_value, MATTERS[symptom])
     worse = Interval(max(effect.estimate, 0.0), effect.low, effect.high)
     return Finding(f"{name}, {sharing}", RUNGS[name], "fine", says, worse, unit, test, picture)
 

@@ -14,7 +14,7 @@ from jaxtyping import Float64
 from scipy.stats import t as student
 
 from hopplus.doctor import learning, playing
-from hopplus.doctor.answer import Finding, Picture, Test
+from hopplus.doctor.answer import Finding, Picture, Significance
 from hopplus.doctor.case import Case
 from hopplus.evaluation.selfplay import play
 from hopplus.evaluation.statistics import Interval, page_trend
@@ -68,7 +68,7 @@ def _even(case: Case, family: str, totals: Float64[np.ndarray, "seeds seats"]) -
     says = f"{case.seats[seat]} has {1 + effect.estimate:.3g} times the mean of all seats of {family}"
     if np.all(ratios == 1):
         return Finding(family, module, "fine", f"the same for every seat: {means[0]:.6g} in an update", picture=picture)
-    return Finding(family, module, "fine", says, effect, "of the mean", Test(p_value, 0.25), picture)
+    return Finding(family, module, "fine", says, effect, "of the mean", Significance(p_value, 0.25), picture)
 
 
 def stands_out(values: Float64[np.ndarray, "seeds seats"]) -> tuple[int, Interval, float]:
@@ -106,14 +106,16 @@ def returns(case: Case) -> Iterator[Finding]:
     says = f"{case.seats[seat]} gets {abs(effect.estimate):.1%} {more} than the mean of all seats"
     about = partial(Finding, module="seats", verdict="fine", picture=picture)
     advice = f"hopplus doctor game {case.config.game}"
-    yield about("returns", says=says, effect=effect, unit="of the mean", test=Test(p_value, MATTERS), next=advice)
+    yield about(
+        "returns", says=says, effect=effect, unit="of the mean", test=Significance(p_value, MATTERS), next=advice
+    )
     if blocks.shape[1] > 2:
         trend = page_trend(blocks)
         slope = np.polyfit(np.arange(blocks.shape[1]), over.T, 1)[0] * (blocks.shape[1] - 1)
         _, size, _ = stands_out(slope[:, None])
         says = f"from the first seat to the last, returns change by {size.estimate:+.1%}, if any {trend.direction}"
-        test = Test(trend.p_value, MATTERS)
-        yield about("order of seats", says=says, effect=size, unit="of the mean", test=test, next=advice)
+        test = Significance(trend.p_value, MATTERS)
+        yield about("order of seats", says=says, effect=size, test=test)
 
 
 def rotated(case: Case) -> Finding:
@@ -134,7 +136,7 @@ def rotated(case: Case) -> Finding:
         f"whoever sits in seat {seat + 1} gets {effect.estimate:+.1%}; policies differ by {of_policy:.1%} in any seat",
         effect,
         "of the mean",
-        Test(p_value, MATTERS),
+        Significance(p_value, MATTERS),
         picture,
         f"hopplus doctor game {case.config.game}",
     )
