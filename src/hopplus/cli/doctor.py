@@ -70,18 +70,25 @@ class AskRun:
     questions: ClassVar[tuple[str, ...]] = ALL
 
     def __call__(self) -> int:
-        with Watch() as watch:
-            found = examine(self.folder, self.questions, told=watch.tell)
-        name = "doctor" if self.questions == ALL else f"doctor_{self.questions[0]}"
-        write_json(self.folder / f"{name}.json", found.to_json())
-        return show(found, self.folder / f"{name}.html", self.json)
+        return ask_run(self.folder, self.questions, (), self.json)
 
 
 @dataclass(frozen=True)
-class AskSeats(AskRun):
-    """Does training treat seats alike? Streams, samples, targets, one update with the seats turned, returns."""
+class AskSeats:
+    """Does training treat seats alike? Streams, samples, targets, one update with the seats turned, returns.
 
-    questions: ClassVar[tuple[str, ...]] = ("seats",)
+    More runs, of other seeds or of shared parameters, are compared with the first.
+    """
+
+    folder: RunFolder
+    """The run's folder."""
+    beside: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")] = ()
+    """Runs to compare it with."""
+    json: JsonLine = False
+    """Print one line of JSON instead of a table."""
+
+    def __call__(self) -> int:
+        return ask_run(self.folder, ("seats",), self.beside, self.json)
 
 
 @dataclass(frozen=True)
@@ -212,6 +219,15 @@ class Watch:
             self._status.update(f"{question}{f': {finding.check} is {finding.verdict}' if finding else ''}")
         elif finding is None:
             self._console.print(f"asking: {question}")
+
+
+def ask_run(folder: Path, questions: tuple[str, ...], beside: tuple[Path, ...], json_line: bool) -> int:
+    """Ask, and write a page and a file into the run's folder."""
+    with Watch() as watch:
+        found = examine(folder, questions, beside=beside, told=watch.tell)
+    name = "doctor" if questions == ALL else f"doctor_{questions[0]}"
+    write_json(folder / f"{name}.json", found.to_json())
+    return show(found, folder / f"{name}.html", json_line)
 
 
 def show(found: Examination, page: Path | None, json_line: bool) -> int:

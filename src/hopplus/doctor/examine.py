@@ -8,6 +8,7 @@ from hopplus import __version__
 from hopplus.doctor import critic, others, seats, world
 from hopplus.doctor import time as timing
 from hopplus.doctor.answer import Answer, Examination, Finding, settled
+from hopplus.doctor.beside import compare
 from hopplus.doctor.case import Case, open_case
 from hopplus.doctor.game import ask as ask_game
 
@@ -26,12 +27,22 @@ Told = Callable[[str, Finding | None], None]
 """Told the question that is asked, and each finding as it is made."""
 
 
-def examine(folder: Path | str, questions: Sequence[str] = ALL, *, told: Told = lambda *_: None) -> Examination:
-    """Ask a run."""
+def examine(
+    folder: Path | str,
+    questions: Sequence[str] = ALL,
+    *,
+    beside: Sequence[Path] = (),
+    told: Told = lambda *_: None,
+) -> Examination:
+    """Ask a run; `beside` are runs to compare its seats with."""
     case = open_case(folder)
     answers = [_ask(case, name, told) for name in questions]
+    if beside:
+        others = [open_case(other) for other in beside]
+        answers.append(Answer("beside", "do other runs say the same of their seats?", tuple(compare(case, others))))
     asked = "" if tuple(questions) == ALL else f"{' '.join(questions)} "
-    return Examination(str(folder), f"hopplus doctor {asked}{folder}", __version__, settled(answers))
+    command = " ".join([f"hopplus doctor {asked}{folder}", *map(str, beside)])
+    return Examination(str(folder), command, __version__, settled(answers))
 
 
 def _ask(case: Case, name: str, told: Told) -> Answer:
