@@ -54,13 +54,17 @@ def biased_envs(language: str) -> str:
     return f"{lines_of((first, *heads[1:]), rows)}\n\n{commands_of('biased_envs')}"
 
 
-def faults(language: str) -> str:
-    """Every fault and what the doctor said, then the clean runs."""
-    result = read("doctor")
+def summary(language: str) -> str:
+    """Faults and false alarms in a sentence."""
     words = {
-        "en": "{faults_found} of {faults} faults are found and named; {clean_runs} runs without a fault: {false_alarms} with a suspicious verdict or worse, {false_broken} called broken.",
-        "zh": "{faults} 个故障中发现并指明 {faults_found} 个；{clean_runs} 次无故障的运行：{false_alarms} 次出现可疑或更差的结论，{false_broken} 次被判为损坏。",
+        "en": "Does the doctor find what is wrong, and only that? {faults_found} of {faults} faults are found and named; {clean_runs} runs without a fault: {false_alarms} with a suspicious verdict or worse, {false_broken} called broken.",
+        "zh": "医生能找出问题、且不误报吗？{faults} 个故障中发现并指明 {faults_found} 个；{clean_runs} 次无故障的运行：{false_alarms} 次出现可疑或更差的结论，{false_broken} 次被判为损坏。",
     }[language]
+    return f"{words.format(**read('doctor'))}\n\n{commands_of('doctor')}"
+
+
+def faults(language: str) -> str:
+    """Every fault, and what the doctor said."""
     heads = {
         "en": ("fault", "found", "question", "to blame", "what the doctor says", "seconds"),
         "zh": ("故障", "发现", "问题", "归咎于", "医生的话", "秒"),
@@ -75,10 +79,10 @@ def faults(language: str) -> str:
             each["evidence"],
             f"{each['doctor_seconds']:.0f}",
         )
-        for each in result["results"]
+        for each in read("doctor")["results"]
         if each["expected"]
     ]
-    return f"{words.format(**result)}\n\n{lines_of(heads, rows)}\n\n{commands_of('doctor')}"
+    return lines_of(heads, rows)
 
 
 def _percent(share: float) -> str:
@@ -89,5 +93,6 @@ TABLES: dict[str, Callable[[str], str]] = {
     "doctor_power": power,
     "doctor_detectable": detectable,
     "doctor_biased_envs": biased_envs,
+    "doctor_summary": summary,
     "doctor_faults": faults,
 }

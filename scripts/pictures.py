@@ -4,6 +4,7 @@ python scripts/pictures.py curves runs    learning curves, of run folders that w
 python scripts/pictures.py pretrained runs    the same for models that begin pretrained, and from scratch
 python scripts/pictures.py scores         how well others are predicted, from results/others.json and goal_losses.json
 python scripts/pictures.py simulations    what a larger search is worth, from results/simulations_*.json
+python scripts/pictures.py doctor runs    what the doctor found in the runs of the two investigations
 python scripts/pictures.py beliefs        a belief over an episode, by models that are pretrained for it (a minute)
 """
 
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
 
+from hopplus.doctor.answer import Picture
 from hopplus.games import draw
 from hopplus.games.draw import frames
 from hopplus.games.presets import make
@@ -25,7 +27,7 @@ from hopplus.learning.offline import Cast, Recipe, make_episodes, play_cast
 from hopplus.learning.pretraining import PretrainConfig, Trainer, init, material, predict
 from hopplus.models.goals import GoalsConfig
 from hopplus.models.others import OthersConfig
-from hopplus.report import learning_curve, prediction, save_figure
+from hopplus.report import evidence, learning_curve, prediction, save_figure
 from hopplus.report.curves import MUTED, WIDE, new_sheet
 from hopplus.runs.records import read_run
 
@@ -99,6 +101,24 @@ def simulations() -> None:
     save_figure(sheet, PICTURES / "simulations.png")
 
 
+INVESTIGATED = {
+    "player_1/doctor_seats.json": {"returns": "player_1_returns", "policies in other seats": "player_1_policies"},
+    "value_loss/doctor_critic.json": {"value loss": "value_loss_sources", "attribution": "value_loss_attribution"},
+}
+"""Findings of runs that docs/why_*.md tell about, and the names of their pictures."""
+
+
+def doctor(runs: Path) -> None:
+    for path, checks in INVESTIGATED.items():
+        found = json.loads((runs / path).read_text())
+        pictures = {each["check"]: each["picture"] for answer in found["answers"] for each in answer["findings"]}
+        for check, name in checks.items():
+            picture = Picture(**pictures[check])
+            sheet = evidence.WAYS[picture.kind](picture)
+            sheet.suptitle(picture.title, fontsize=9)
+            save_figure(sheet, PICTURES / f"{name}.png")
+
+
 def beliefs() -> None:
     """Two hunters of stags and two of hares: what models that saw 30,000 samples believe of them."""
     game_name = "stag-hunt-8x8"
@@ -130,6 +150,7 @@ if __name__ == "__main__":
         "pretrained": lambda: pretrained(runs),
         "scores": scores,
         "simulations": simulations,
+        "doctor": lambda: doctor(runs),
         "beliefs": beliefs,
     }
     verbs[verb]()

@@ -6,24 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hopplus.doctor.faults import TieToTheLowestSeat
 from hopplus.games.board import Board
 from hopplus.games.game import Observation
-from hopplus.games.stag_hunt import HUNT_HARE, StagHunt
+from hopplus.games.stag_hunt import StagHunt
 
 SMALL = Board(4, 4)
-
-
-class TieToTheLowestSeat(StagHunt):
-    """Of several hunters on a hare, the one with the lowest number gets all."""
-
-    def step(self, state, actions, *, key):
-        after, rewards = super().step(state, actions, key=key)
-        together = (
-            (state.position[:, None] == state.position) & (actions[:, None] == HUNT_HARE) & (actions == HUNT_HARE)
-        )
-        shared = together & (rewards > 0) & (rewards < 1)
-        first = jnp.argmax(shared, axis=-1) == jnp.arange(len(actions))
-        return after, jnp.where(jnp.any(shared, axis=-1), jnp.where(first, 1.0, 0.0), rewards)
 
 
 class SortedSpawns(StagHunt):

@@ -56,8 +56,9 @@ def small_case(agent: str, tmp_path) -> Case:
     return case
 
 
+@jax.debug_key_reuse(False)
 def asked(fault: str, case: Case):
-    """The question that must find it."""
+    """The question that must find it; it looks at the same update again and again."""
     imagined = Imagined(case)
     return {
         "reward_of_seat_0_for_all": lambda: playing.targets(case)[1],

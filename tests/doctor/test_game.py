@@ -11,13 +11,14 @@ from pettingzoo.test.example_envs import generated_agents_parallel_v0
 from hopplus.doctor import game as doctor_game
 from hopplus.doctor.alike import Measured, standing_out, trends
 from hopplus.doctor.answer import Answer, settled
+from hopplus.doctor.faults import TieToTheLowestSeat
 from hopplus.doctor.first_views import FirstViews
 from hopplus.doctor.game import ask, ask_env, groups_of, load_env, stem
 from hopplus.games import contract
 from hopplus.games.bridges.pettingzoo import parallel_env
 from hopplus.games.matrix import MatrixGame
 from hopplus.games.presets import make
-from probes import SMALL, FirstSeatNearTheStag, TieToTheLowestSeat
+from probes import SMALL, FirstSeatNearTheStag
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 BAD = ("suspicious", "broken")

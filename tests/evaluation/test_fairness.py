@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
+from hopplus.doctor.faults import TieToTheLowestSeat
 from hopplus.evaluation import fairness
 from hopplus.games.stag_hunt import StagHunt
-from probes import SMALL, TieToTheLowestSeat
+from probes import SMALL
 
 
 def returns_with(advantage, episodes=20_000, seats=4, seed=0):

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+import jax
+
 from hopplus import __version__
 from hopplus.doctor import critic, others, seats, world
 from hopplus.doctor import time as timing
@@ -36,7 +38,8 @@ def examine(
 ) -> Examination:
     """Ask a run; `beside` are runs to compare its seats with."""
     case = open_case(folder)
-    answers = [_ask(case, name, told) for name in questions]
+    with jax.debug_key_reuse(False):  # the same update is looked at again and again
+        answers = [_ask(case, name, told) for name in questions]
     if beside:
         others = [open_case(other) for other in beside]
         answers.append(Answer("beside", "do other runs say the same of their seats?", tuple(compare(case, others))))

@@ -4,13 +4,11 @@ A game of ours is asked exactly (its spawns, its rules under relabelled seats, i
 PettingZoo environment by random play alone. All play alike, so what they get differs by chance or by the game.
 """
 
-import importlib
 import re
-import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +19,7 @@ from hopplus.doctor.random_play import EnvPlayed, TablesPlayed, play_env, play_t
 from hopplus.games import contract
 from hopplus.games.draw import player_name
 from hopplus.games.game import Game
+from hopplus.games.presets import load_factory
 
 if TYPE_CHECKING:
     from pettingzoo import ParallelEnv
@@ -82,21 +81,7 @@ def ask_env(
 
 def load_env(text: str) -> Callable[[], "ParallelEnv"]:
     """What `module:factory` names, looked for in the working folder too; the factory is not called yet."""
-    module_name, _, factory_name = text.partition(":")
-    if not module_name or not factory_name:
-        raise ValueError(f"cannot load the environment {text!r}; give MODULE:FACTORY, as in my_module:make_env")
-    sys.path.insert(0, "")
-    try:
-        factory = getattr(importlib.import_module(module_name), factory_name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"cannot load the environment {text!r}: {error}; give MODULE:FACTORY that can be imported from here"
-        ) from None
-    finally:
-        sys.path.remove("")
-    if not callable(factory):
-        raise ValueError(f"{text!r} is a {type(factory).__name__}; give a function that makes the environment")
-    return cast("Callable[[], ParallelEnv]", factory)
+    return load_factory(text, "environment")
 
 
 def tables_findings(played: TablesPlayed, *, deeds: bool, next_command: str) -> list[Finding]:

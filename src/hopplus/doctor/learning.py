@@ -23,7 +23,7 @@ from hopplus.models.world import Outcome, Situation, Transition
 SAME, SAME_WHEN_SHARED = 1e-3, 0.1
 """Differences of what was learned, relative to it, that are rounding."""
 DISTURBED = 1e-4
-"""What one learner's optimiser is multiplied by."""
+"""One learner's optimiser is made this small, and not quite zero."""
 
 
 def turned(case: Case) -> list[Finding]:
@@ -112,7 +112,8 @@ def alone(case: Case) -> Finding | None:
 
 def _disturb(optimizer: PyTree[Array], seat: int) -> PyTree[Array]:
     is_float = lambda leaf: jnp.issubdtype(leaf.dtype, jnp.floating)  # noqa: E731
-    return jax.tree.map(lambda leaf: leaf.at[seat].multiply(DISTURBED) if is_float(leaf) else leaf, optimizer)
+    other = lambda leaf: leaf.at[seat].set(DISTURBED * (1 + leaf[seat]))  # noqa: E731
+    return jax.tree.map(lambda leaf: other(leaf) if is_float(leaf) else leaf, optimizer)
 
 
 def modules(learned: LearnerState | Learner) -> dict[str, PyTree[Array]]:

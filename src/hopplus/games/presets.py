@@ -4,6 +4,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from hopplus.games.board import Board
 from hopplus.games.game import Game
@@ -57,18 +58,27 @@ def make(name: str) -> Game:
     return PRESETS[name].make()
 
 
-def _make_theirs(name: str) -> Game:
-    module_name, _, factory_name = name.partition(":")
+def load_factory(text: str, what: str) -> Callable[[], Any]:
+    """What `module:factory` names, looked for in the working folder too; it is not called yet."""
+    module_name, _, factory_name = text.partition(":")
+    if not module_name or not factory_name:
+        raise ValueError(f"cannot load the {what} {text!r}; give MODULE:FACTORY, as in my_module:make")
     sys.path.insert(0, "")
     try:
         factory = getattr(importlib.import_module(module_name), factory_name)
     except (ImportError, AttributeError) as error:
         raise ValueError(
-            f"cannot load the game {name!r}: {error}; give MODULE:FACTORY that can be imported from here"
+            f"cannot load the {what} {text!r}: {error}; give MODULE:FACTORY that can be imported from here"
         ) from None
     finally:
         sys.path.remove("")
-    game = factory()
+    if not callable(factory):
+        raise ValueError(f"{text!r} is a {type(factory).__name__}; give a function that makes the {what}")
+    return factory
+
+
+def _make_theirs(name: str) -> Game:
+    game = load_factory(name, "game")()
     if not isinstance(game, Game):
         raise ValueError(f"{name!r} gives a {type(game).__name__}, which is no hopplus.games.Game")
     return game

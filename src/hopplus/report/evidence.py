@@ -54,8 +54,7 @@ def drawn(picture: Picture | None) -> Drawn | None:
     """A picture that has something in it. Its text is escaped where it is made, by matplotlib and `inline_svg`."""
     if picture is None or not picture.labels or not picture.series:
         return None
-    ways: dict[str, Callable[[Picture], Figure]] = {"bars": bars, "boxes": boxes, "lines": lines, "matrix": matrix}
-    sheet = ways[picture.kind](picture)
+    sheet = WAYS[picture.kind](picture)
     has_legend = picture.kind in ("bars", "lines") and len(picture.series) > 1
     legend = tuple((name, draw.player_colour(index)) for index, name in enumerate(picture.series) if has_legend)
     svg = Markup(inline_svg(sheet, picture.title))
@@ -207,3 +206,7 @@ def _times(labels: Sequence[str]) -> Float64[np.ndarray, " labels"] | None:
     except ValueError:
         return None
     return times if len(times) > 1 and (np.diff(times) > 0).all() else None
+
+
+WAYS: dict[str, Callable[[Picture], Figure]] = {"bars": bars, "boxes": boxes, "lines": lines, "matrix": matrix}
+"""How each kind of picture is drawn."""
