@@ -69,6 +69,7 @@ def test_the_world_is_judged_and_shown(trained, capsys):
     assert 'id="world"' in page and "Foretold and true, 1" in page
 
 
+@pytest.mark.heavy  # a minute of compiling, for what test_planner and test_thoughts look at too
 def test_it_plans_at_the_table_in_its_world(trained, capsys):
     folder = str(trained / "whole")
     flags = "--episodes 2 --planning.kind search --planning.trees 2 --planning.simulations 3 --planning.depth 2"

@@ -40,7 +40,7 @@ from hopplus.models.actor_critic import ActorCritic
 from hopplus.models.world import WorldState, from_view
 
 PARTS = ("reward", "transition", "termination", "co-players", "goals")
-STARTS, DRAWS, TABLES = 48, 16, 64
+STARTS, DRAWS, TABLES = 32, 12, 64
 RESAMPLES = 2_000
 
 

@@ -14,7 +14,7 @@ from hopplus.doctor.beside import compare
 from hopplus.doctor.case import Case, open_case
 from hopplus.doctor.game import ask as ask_game
 
-GAME_SECONDS = 20.0
+GAME_SECONDS = 10.0
 """How long the game of a run is played at random."""
 Ask = Callable[[Case], Iterator[Finding]]
 QUESTIONS: dict[str, tuple[str, Ask]] = {
