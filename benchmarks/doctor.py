@@ -1,7 +1,8 @@
 """Does the doctor find what is wrong, and only that?
 
 Every named fault is switched on for one run of 5 seeds, which is then examined: found means that something is broken
-and that the first module to blame is the right one. Then runs without a fault, of other keys, of ppo and of hop_plus: any verdict of suspicious or broken is a false alarm. What was examined once is not examined again.
+and that the first module to blame is the right one. Then runs without a fault, of other keys, of ppo and of hop_plus:
+any verdict of suspicious or broken is a false alarm. What was examined once is not examined again.
 
     python benchmarks/doctor.py                     # 15 faults, 20 clean runs
     python benchmarks/doctor.py --quick             # 3 faults, 1 clean run

@@ -75,6 +75,8 @@ def _judge_module(case: Case, module: str, differences: np.ndarray, sizes: np.nd
 def _times(ratio: float) -> str:
     if ratio < 1e-6:
         return "not at all"
+    if ratio > 1e6:
+        return "only there: in its own seat it does not move at all"
     return "otherwise, though as far" if abs(np.log(ratio)) < 0.05 else f"{ratio:.2g} times as far"
 
 
