@@ -11,7 +11,7 @@ from rich.console import Console
 from hopplus import __version__
 from hopplus.cli.games import GameName
 from hopplus.cli.verdicts import print_examination
-from hopplus.doctor.answer import Answer, Examination, Finding, settled
+from hopplus.doctor.answer import Answer, Examination, Finding, Tell, settled
 from hopplus.doctor.examine import ALL, examine
 from hopplus.doctor.faults import switched_on
 from hopplus.doctor.game import ask, ask_env, load_env
@@ -46,17 +46,17 @@ class AskGame:
             raise ValueError("name a game, as in `hopplus doctor game stag-hunt-4x4`, or give --env MODULE:FACTORY")
         with Watch() as watch:
             watch.tell("game", None)
-            answer = self._ask()
+            answer = self._ask(watch.note)
         name = self.game or f"--env {self.env}"
         command = f"hopplus doctor game {name} --seconds {self.seconds:g} --seed {self.seed}"
         found = Examination(self.game or str(self.env), command, __version__, settled([answer]))
         return show(found, self.page, self.json)
 
-    def _ask(self) -> Answer:
+    def _ask(self, tell: Tell) -> Answer:
         if self.game is not None:
-            return ask(make(self.game), self.game, seconds=self.seconds, seed=self.seed)
+            return ask(make(self.game), self.game, seconds=self.seconds, seed=self.seed, tell=tell)
         assert self.env is not None
-        return ask_env(load_env(self.env), self.env, seconds=self.seconds, seed=self.seed)
+        return ask_env(load_env(self.env), self.env, seconds=self.seconds, seed=self.seed, tell=tell)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class ClimbLadder:
     def __call__(self) -> int:
         ladder = read_ladder(self.folder, self.symptom, self.steps)
         with Watch() as watch:
-            answer = climb(ladder, self.out, tell=lambda words: watch.tell(words, None))
+            answer = climb(ladder, self.out, tell=watch.note)
         command = f"hopplus doctor ladder {self.folder} --out {self.out} --symptom {self.symptom}"
         found = Examination(str(self.folder), command, __version__, settled([answer]))
         write_json(self.out / "doctor.json", found.to_json())
@@ -215,10 +215,14 @@ class Watch:
         self._status.stop()
 
     def tell(self, question: str, finding: Finding | None) -> None:
-        if self._console.is_terminal:
-            self._status.update(f"{question}{f': {finding.check} is {finding.verdict}' if finding else ''}")
-        elif finding is None:
+        self.note(f"{question}: {finding.check} is {finding.verdict}" if finding else f"asking: {question}")
+        if finding is None and not self._console.is_terminal:
             self._console.print(f"asking: {question}")
+
+    def note(self, words: str) -> None:
+        """For a terminal alone, where the next note takes its place."""
+        if self._console.is_terminal:
+            self._status.update(words)
 
 
 def ask_run(folder: Path, questions: tuple[str, ...], beside: tuple[Path, ...], json_line: bool) -> int:
