@@ -11,6 +11,7 @@ python scripts/pictures.py beliefs        a belief over an episode, by models th
 import json
 import sys
 from pathlib import Path
+from textwrap import fill
 
 import jax
 import jax.numpy as jnp
@@ -115,7 +116,7 @@ def doctor(runs: Path) -> None:
         for check, name in checks.items():
             picture = Picture(**pictures[check])
             sheet = evidence.WAYS[picture.kind](picture)
-            sheet.suptitle(picture.title, fontsize=9)
+            sheet.suptitle(fill(picture.title, 60), fontsize=9)
             save_figure(sheet, PICTURES / f"{name}.png")
 
 

@@ -88,7 +88,7 @@ def _compared(case: Case, name: str, real: np.ndarray, imagined: np.ndarray, pic
     return about(
         verdict,
         f"{name}: imagined {imagined.mean():.3g}, real {real.mean():.3g}, {effect.estimate:.2g} times",
-        next=f"hopplus doctor critic {case.folder}",
+        next=f"hopplus doctor world {case.folder}",
     )
 
 
