@@ -38,8 +38,11 @@ def examine(
 ) -> Examination:
     """Ask a run; `beside` are runs to compare its seats with."""
     case = open_case(folder)
+    answers: list[Answer] = []
     with jax.debug_key_reuse(False):  # the same update is looked at again and again
-        answers = [_ask(case, name, told) for name in questions]
+        for name in questions:
+            known = [finding for answer in answers for finding in answer.findings]
+            answers.append(_ask(case, name, known, told))
     if beside:
         others = [open_case(other) for other in beside]
         answers.append(Answer("beside", "do other runs say the same of their seats?", tuple(compare(case, others))))
@@ -48,7 +51,8 @@ def examine(
     return Examination(str(folder), command, __version__, settled(answers))
 
 
-def _ask(case: Case, name: str, told: Told) -> Answer:
+def _ask(case: Case, name: str, known: list[Finding], told: Told) -> Answer:
+    """What an earlier answer has found is not told again: whatever feeds several parts is blamed where it begins."""
     started = time.perf_counter()
     told(name, None)
     if name == "game":
@@ -57,7 +61,8 @@ def _ask(case: Case, name: str, told: Told) -> Answer:
             told(name, finding)
         return answer
     asks, ask = QUESTIONS[name]
-    return Answer(name, asks, tuple(_watched(ask(case), name, told)), time.perf_counter() - started)
+    fresh = (finding for finding in ask(case) if not any(finding is each for each in known))
+    return Answer(name, asks, tuple(_watched(fresh, name, told)), time.perf_counter() - started)
 
 
 def _watched(findings: Iterable[Finding], name: str, told: Told) -> Iterator[Finding]:

@@ -163,6 +163,7 @@ def _targets(
     return found
 
 
+@cache
 def goals(case: Case) -> Finding | None:
     """Are the goals in the record those that the seat acted on? Then they explain the values that it told."""
     sizes = np.zeros((len(case.lived), len(case.seats)))
@@ -194,6 +195,7 @@ def goals(case: Case) -> Finding | None:
     return about("fine", "the goals in the record are those that the seats acted on")
 
 
+@cache
 def company(case: Case) -> Finding | None:
     """Do the models of others learn only from steps with both on the board?"""
     if case.lived[0].seen is None or not case.has_board:
@@ -219,6 +221,7 @@ def company(case: Case) -> Finding | None:
     return about("fine", "no model of a co-player learns from steps after it left")
 
 
+@cache
 def alignment(case: Case) -> Finding | None:
     """Does each walker in a world's data move as its own action says? By mutual information, for each learner."""
     happened = [lived.happened for lived in case.lived if lived.happened is not None]

@@ -25,6 +25,8 @@ ASKS = "does training treat seats alike?"
 MATTERS = 0.1
 """Of the mean return: a seat that gets less than this more or less than the others is not a finding."""
 EPISODES = 250
+MODULES = {"policy": "buffer", "episode_length": "buffer", "imagined": "imagination"}
+"""Whom to blame where counts of this name are uneven; else it is the module of that name."""
 LEAST_SEEDS = 3
 
 
@@ -33,8 +35,9 @@ def ask(case: Case) -> Iterator[Finding]:
     yield playing.streams(case)
     yield playing.samples(case)
     yield from playing.targets(case)
-    if found := playing.goals(case):
-        yield found
+    for about in (playing.goals, playing.company, playing.alignment):
+        if found := about(case):
+            yield found
     yield from learning.turned(case)
     if found := learning.alone(case):
         yield found
@@ -60,7 +63,7 @@ def counts(case: Case) -> Iterator[Finding]:
 
 
 def _even(case: Case, family: str, totals: Float64[np.ndarray, "seeds seats"]) -> Finding:
-    module = {"policy": "buffer", "episode_length": "buffer"}.get(family.rsplit("/", 1)[-1], family.rsplit("/", 1)[-1])
+    module = MODULES.get(family.rsplit("/", 1)[-1], family.rsplit("/", 1)[-1])
     ratios = totals / np.maximum(totals.mean(axis=1, keepdims=True), 1e-12)
     seat, effect, p_value = stands_out(ratios - 1)
     means = totals.mean(axis=0)

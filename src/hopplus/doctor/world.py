@@ -23,6 +23,7 @@ from hopplus.evaluation.world import (
     transitions_of,
 )
 from hopplus.games.game import GameSpec, ego_order
+from hopplus.learning.worlds import SAME_REWARD
 from hopplus.models import world
 from hopplus.models.world import Transition, World
 from hopplus.runs.records import Recorded
@@ -55,8 +56,7 @@ def ask(case: Case) -> Iterator[Finding]:
     own = figures["self-play"]
     rate = partial(_rate, is_learning(case.recorded))
     yield exact(rate, figures)
-    yield rate("paid steps", "world: reward", own["paid_recall"], "of the steps that pay somebody are foretold")
-    yield ends(rate, spec, every, records["self-play"])
+    yield from moments(rate, spec, every, records["self-play"])
     yield rate("five steps", "world: board", own["open_loop_exact"], "of boards are right after five imagined steps")
     first = jax.tree.map(lambda leaf: leaf[0], every)
     drawn = count_impossible(spec, first, transitions_of(joined(records.values())), DRAWS, key=key)
@@ -94,13 +94,22 @@ def exact(rate: Callable[..., Finding], figures: dict) -> Finding:
     return rate("next board", "world: board", shares["self-play"], words, picture)
 
 
-def ends(rate: Callable[..., Finding], spec: GameSpec, every: World, record: Record) -> Finding:
-    """Who has left, and when: of the seats that really leave in a step, how many does the world let go?"""
+def moments(rate: Callable[..., Finding], spec: GameSpec, every: World, record: Record) -> Iterator[Finding]:
+    """What is rare and what games are about: a reward, and a seat that leaves the game. Each for itself."""
     happened = jax.tree.map(jnp.asarray, transitions_of(record))
-    told = jax.jit(lambda now: jax.lax.map(lambda params: jax.vmap(by_world(spec, params))(now).outcome.ended, every))
-    leaves = np.asarray(happened.after.ended & ~happened.now.ended)
-    share = float(np.asarray(told(happened.now))[:, leaves].mean()) if leaves.any() else 1.0
-    return rate("ends", "world: ends", share, "of the moments at which a seat leaves the game are foretold")
+    tell = jax.jit(lambda now: jax.lax.map(lambda params: jax.vmap(by_world(spec, params))(now).outcome, every))
+    told, true = tell(happened.now), happened.after
+    paid = np.asarray((true.rewards != 0) & ~happened.now.ended)
+    leaves = np.asarray(true.ended & ~happened.now.ended)
+    right = np.asarray(jnp.abs(told.rewards - true.rewards) < SAME_REWARD)
+    share = lambda found, where: float(found[:, where].mean()) if where.any() else 1.0  # noqa: E731
+    yield rate("rewards", "world: reward", share(right, paid), "of rewards are foretold")
+    yield rate(
+        "ends",
+        "world: ends",
+        share(np.asarray(told.ended), leaves),
+        "of the moments at which a seat leaves are foretold",
+    )
 
 
 def impossible(drawn: dict[str, int]) -> Finding:
