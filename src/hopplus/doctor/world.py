@@ -103,13 +103,9 @@ def moments(rate: Callable[..., Finding], spec: GameSpec, every: World, record: 
     leaves = np.asarray(true.ended & ~happened.now.ended)
     right = np.asarray(jnp.abs(told.rewards - true.rewards) < SAME_REWARD)
     share = lambda found, where: float(found[:, where].mean()) if where.any() else 1.0  # noqa: E731
-    yield rate("rewards", "world: reward", share(right, paid), "of rewards are foretold")
-    yield rate(
-        "ends",
-        "world: ends",
-        share(np.asarray(told.ended), leaves),
-        "of the moments at which a seat leaves are foretold",
-    )
+    let_go = share(np.asarray(told.ended), leaves)
+    yield rate("foretold rewards", "world: reward", share(right, paid), "of rewards are foretold")
+    yield rate("ends", "world: ends", let_go, "of the moments at which a seat leaves the game are foretold")
 
 
 def impossible(drawn: dict[str, int]) -> Finding:
