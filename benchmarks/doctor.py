@@ -31,7 +31,7 @@ from measure import PROGRESS, print_json, print_table
 
 QUICK = ("tie_to_the_lowest_seat", "one_random_stream", "buffer_starved")
 STEPS = {"ppo": 100_000, "hop_plus": 12_000}
-SEEDS, CLEAN, CLEAN_HOP_PLUS = 5, 20, 6
+SEEDS, CLEAN, CLEAN_HOP_PLUS = 5, 20, 4
 REAL_RATIO = 0.5
 """As much imagined as real: hop_plus takes a tenth of its usual time, and uses every part of it."""
 PACKAGES = ("jax", "hopplus")
@@ -121,7 +121,7 @@ def main() -> None:
         (options.folder / options.one / "result.json").write_text(json.dumps(found, indent=1) + "\n")
         return
     clean = [f"{'hop_plus' if seed <= CLEAN_HOP_PLUS else 'ppo'}-{seed}" for seed in range(1, CLEAN + 1)]
-    names = [*QUICK, "ppo-7"] if options.quick else [*FAULTS, *clean]
+    names = [*QUICK, "ppo-5"] if options.quick else [*FAULTS, *clean]
     names = options.only or names
     with Progress(console=PROGRESS) as progress, ThreadPoolExecutor(options.jobs) as pool:
         bar = progress.add_task("runs", total=len(names))
