@@ -8,7 +8,6 @@ import pytest
 from hopplus.doctor import imagining, learning, playing
 from hopplus.doctor.case import Case
 from hopplus.doctor.faults import FAULTS, switched_on
-from hopplus.doctor.imagining import Imagined
 from hopplus.games import contract
 from hopplus.games.presets import make
 from hopplus.learning.imagination import ImaginationConfig
@@ -52,25 +51,24 @@ def small_case(agent: str, tmp_path) -> Case:
     config = RunConfig(agent=agent, seeds=1, steps=960, learner=learner)  # pyright: ignore[reportArgumentType]
     case = Case(tmp_path, config)
     start = jax.vmap(lambda key: init(case.learner, case.task, key=key))
-    case.__dict__["states"] = start(seed_keys(config))
+    case.__dict__["_last"] = 0, start(seed_keys(config))
     return case
 
 
 @jax.debug_key_reuse(False)
 def asked(fault: str, case: Case):
     """The question that must find it; it looks at the same update again and again."""
-    imagined = Imagined(case)
     return {
         "reward_of_seat_0_for_all": lambda: playing.targets(case)[1],
         "others_updated_for_one_seat": lambda: _named(learning.turned(case), "others"),
         "learning_rate_of_one_seat": lambda: _named(learning.turned(case), "policy"),
         "buffer_starved": lambda: playing.samples(case),
         "goals_logged_as_zero": lambda: playing.goals(case),
-        "imagined_goals_zero": lambda: imagining.goals(case, imagined),
-        "imagined_reward_x5": lambda: imagining.rewards(case, imagined),
+        "imagined_goals_zero": lambda: imagining.goals(case),
+        "imagined_reward_x5": lambda: imagining.rewards(case),
         "padded_after_leaving": lambda: playing.company(case),
-        "imagined_all_legal": lambda: imagining.legal(case, imagined),
-        "no_termination": lambda: imagining.ends(case, imagined),
+        "imagined_all_legal": lambda: imagining.legal(case),
+        "no_termination": lambda: imagining.ends(case),
         "planes_and_actions_misaligned": lambda: playing.alignment(case),
         "one_random_stream": lambda: playing.streams(case),
         "clipping_across_seats": lambda: learning.alone(case),

@@ -49,7 +49,7 @@ class AskGame:
             answer = self._ask(watch.note)
         name = self.game or f"--env {self.env}"
         command = f"hopplus doctor game {name} --seconds {self.seconds:g} --seed {self.seed}"
-        found = Examination(self.game or str(self.env), command, __version__, settled([answer]))
+        found = Examination(self.game or str(self.env), command, __version__, (answer,))
         return show(found, self.page, self.json)
 
     def _ask(self, tell: Tell) -> Answer:

@@ -1,6 +1,5 @@
 """`hopplus evaluate RUN --world`: how good the learned worlds of a run are."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from hopplus import __version__
-from hopplus.evaluation.world import (
-    count_impossible,
-    examples,
-    joined,
-    judge_line_ups,
-    line_ups,
-    record_episodes,
-    sums_of_worlds,
-    transitions_of,
-)
+from hopplus.evaluation.world import examples, joined, judge
 from hopplus.runs.command import train_command
 from hopplus.runs.run import load
 
@@ -31,21 +21,10 @@ DRAWS = 20
 def judge_world(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
     """What `world.json` holds."""
     run = load(folder)
-    if run.worlds is None:
-        raise ValueError(f"{folder} is a run of {run.config.agent}, which learns no world; train hop_plus")
     spec, num_episodes = run.game.spec, min(episodes, MOST_EPISODES)
     players = jax.tree.map(lambda leaf: leaf[0], run.lineup())
-    key = jax.random.key(seed)
-    every = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), run.worlds)
-    first = jax.tree.map(lambda leaf: leaf[0], every)
     with Console(stderr=True).status("playing and foretelling"):
-        records = {
-            name: record_episodes(run.game, make, num_episodes, key=jax.random.fold_in(key, index))
-            for index, (name, make) in enumerate(line_ups(run.game, players).items())
-        }
-        whole = joined(records.values())
-        found = count_impossible(spec, first, transitions_of(whole), DRAWS, key=jax.random.fold_in(key, len(records)))
-        scores = judge_line_ups(spec, partial(sums_of_worlds, spec, every), records)
+        judged = judge(run.game, run.every_world, players, num_episodes, DRAWS, key=jax.random.key(seed))
     return {
         "command": f"hopplus evaluate {folder} --world --episodes {episodes} --seed {seed} --json",
         "version": __version__,
@@ -53,11 +32,11 @@ def judge_world(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
         "game": run.config.game,
         "seeds": run.config.seeds,
         "episodes": num_episodes,
-        "worlds": len(every.cell.bias),
-        "line_ups": scores,
-        "impossible_drawn": found,
+        "worlds": len(judged.worlds.cell.bias),
+        "line_ups": judged.figures,
+        "impossible_drawn": judged.impossible_drawn,
         "planes": [plane.name for plane in spec.planes],
-        "examples": examples(spec, first, whole),
+        "examples": examples(spec, judged.first, joined(judged.records.values())),
     }
 
 

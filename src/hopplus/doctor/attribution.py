@@ -24,18 +24,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key
 
-from hopplus.doctor.case import Case, by_seat
+from hopplus.doctor.case import Case
 from hopplus.evaluation.statistics import Interval
 from hopplus.games.coplayers import Memory
 from hopplus.games.game import Observation, ego_order
 from hopplus.games.rollout import Step, Table, open_table, paid_deeds, rollout
-from hopplus.learning import minds
 from hopplus.learning.imagination import Company, Imagined, OwnGame, depth_of
-from hopplus.learning.learner import LearnerState, seats_of
-from hopplus.learning.minds import Impression, Mind
+from hopplus.learning.learner import LearnerState, by_seat, seats_of
+from hopplus.learning.minds import Impression, Mind, Player
 from hopplus.learning.rollout import Thought, collect
 from hopplus.learning.study import next_deeds
-from hopplus.models import actor_critic
 from hopplus.models.actor_critic import ActorCritic
 from hopplus.models.world import WorldState, from_view
 
@@ -103,11 +101,8 @@ class Circle(eqx.Module):
         modelled, (thought, company) = self.imagined(observations, legal, (thought, company))
         game, config = self.imagined.game, self.imagined.config
 
-        def one_seat(params, mind, observation, legal, impression):
-            impression = minds.perceive(config, game, mind, observation, impression)
-            return jnp.exp(actor_critic.apply(params, observation, legal, impression.goals)[0]), impression
-
-        really, impressions = jax.vmap(one_seat)(self.params, self.minds, observations, legal, impressions)
+        act = lambda params, mind, *seen: Player(params, mind, game, config)(*seen)  # noqa: E731
+        really, impressions = jax.vmap(act)(self.params, self.minds, observations, legal, impressions)
         is_ego = jnp.arange(len(modelled))[:, None] == 0
         return jnp.where(self.true[3] & ~is_ego, really, modelled), (thought, (company, impressions))
 
@@ -205,8 +200,8 @@ def _returns(
     """What the rest of the episode brings the ego, discounted, for each situation many times over."""
     game, config = case.game, case.learner
     order = jnp.asarray(ego_order(game.spec.num_agents), jnp.int32)[seat]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *by_seat(case, (state.params, state.minds, state.worlds)))
-    params, seat_minds, worlds = jax.tree.map(lambda leaf: leaf[order], stacked)
+    seated = by_seat(case.task, (state.params, state.minds, state.worlds))
+    params, seat_minds, worlds = jax.tree.map(lambda leaf: leaf[order], seated)
     ego, mind, members = jax.tree.map(lambda leaf: leaf[0], (params, seat_minds, worlds))
     again = jax.tree.map(lambda leaf: jnp.repeat(leaf, DRAWS, axis=0), situations)
     first = jax.vmap(partial(from_view, game.spec))(again.view)

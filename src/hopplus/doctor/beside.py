@@ -9,8 +9,7 @@ from jaxtyping import Float64
 
 from hopplus.doctor.answer import Finding, Picture, Significance
 from hopplus.doctor.case import Case
-from hopplus.doctor.seats import LEAST_SEEDS, MATTERS, stands_out
-from hopplus.runs.records import final_means, seat_tags
+from hopplus.doctor.seats import LEAST_SEEDS, MATTERS, final_returns, over_mean, stands_out
 
 NAMES = ("seed", "steps", "wandb", "checkpoint_every")
 """Settings that do not change what is learned at a time."""
@@ -24,8 +23,9 @@ def compare(case: Case, others: Sequence[Case]) -> Iterator[Finding]:
     if len(seats) > 1 or not all(run.is_symmetric for run in runs):
         yield Finding("all runs", "seats", "not enough evidence", "the runs have not the same seats to compare")
         return
-    yield together(case, [over_mean(run) for run in runs])
-    yield spreads(runs)
+    over = [over_mean(final_returns(run)) for run in runs]
+    yield together(case, np.concatenate(over))
+    yield spreads(runs, over)
 
 
 def settings(runs: Sequence[Case]) -> Finding:
@@ -45,16 +45,8 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{name}", value
 
 
-def over_mean(case: Case) -> Float64[np.ndarray, "seeds seats"]:
-    """What each seat got over the mean of all, at the end of training, in units of that mean."""
-    blocks = np.stack([final_means(case.recorded, tag) for tag in seat_tags(case.recorded)], axis=-1)
-    return (blocks - blocks.mean(axis=1, keepdims=True)) / max(abs(float(np.nanmean(blocks))), 1e-9)
-
-
-def together(case: Case, values: Sequence[np.ndarray]) -> Finding:
+def together(case: Case, pooled: Float64[np.ndarray, "seeds seats"]) -> Finding:
     """More seeds see smaller differences."""
-    pooled = np.concatenate(values)
-    pooled = pooled[np.isfinite(pooled).all(axis=1)]
     if len(pooled) < LEAST_SEEDS:
         return Finding("all runs", "seats", "not enough evidence", "fewer than three seeds have returns of all seats")
     seat, effect, p_value = stands_out(pooled)
@@ -65,9 +57,10 @@ def together(case: Case, values: Sequence[np.ndarray]) -> Finding:
     return Finding("all runs", "seats", "fine", says, effect, "of the mean", Significance(p_value, MATTERS), picture)
 
 
-def spreads(runs: Sequence[Case]) -> Finding:
+def spreads(runs: Sequence[Case], over: Sequence[Float64[np.ndarray, "seeds seats"]]) -> Finding:
     """How far apart the seats of each run are: shared parameters cannot differ by seat, independent ones can."""
-    by_run = {f"{run.folder.name} ({run.learner.sharing})": np.ptp(over_mean(run), axis=1) for run in runs}
+    names = [f"{run.folder.name} ({run.learner.sharing})" for run in runs]
+    by_run = {name: np.ptp(values, axis=1) for name, values in zip(names, over, strict=True)}
     boxes = {name: values.tolist() for name, values in by_run.items()}
     picture = Picture("boxes", "distance of the best seat from the worst, by seed", tuple(boxes), boxes, "of the mean")
     told = ", ".join(f"{name} {values.mean():.1%}" for name, values in by_run.items())

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import jax
-from jaxtyping import Array, PyTree
 
 from hopplus.games.game import Game
 from hopplus.learning import learner
@@ -17,7 +16,7 @@ from hopplus.learning.learner import Experience, LearnerConfig, LearnerState, Ta
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import read_config
 from hopplus.runs.records import Recorded, read_run
-from hopplus.runs.run import Run, last_state, load
+from hopplus.runs.run import Run, last_state, run_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +31,17 @@ class Case:
         return read_run(self.folder)
 
     @cached_property
-    def run(self) -> Run:
-        return load(self.folder)
+    def _last(self) -> tuple[int, LearnerState]:
+        return last_state(self.folder, self.config)
 
     @cached_property
+    def run(self) -> Run:
+        return run_of(self.folder, self.config, *self._last)
+
+    @property
     def states(self) -> LearnerState:
         """As of the last checkpoint; leading axis: seeds."""
-        return last_state(self.folder, self.config)[1]
+        return self._last[1]
 
     def state(self, seed: int) -> LearnerState:
         return jax.tree.map(lambda leaf: leaf[seed], self.states)
@@ -94,9 +97,3 @@ def open_case(folder: Path | str) -> Case:
     """A run folder that was trained."""
     folder = Path(folder)
     return Case(folder, read_config(folder))
-
-
-def by_seat(case: Case, tree: PyTree[Array]) -> list[PyTree[Array]]:
-    """Arrays of learners, [learners, ...], for each learning seat: those who share get the same."""
-    num_learners = len(jax.tree.leaves(tree)[0])
-    return [jax.tree.map(lambda leaf, at=seat % num_learners: leaf[at], tree) for seat in range(len(case.seats))]

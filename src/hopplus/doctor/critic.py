@@ -9,9 +9,8 @@ from hopplus.doctor import imagining, playing
 from hopplus.doctor.answer import Finding, Picture, Verdict
 from hopplus.doctor.attribution import Attribution, attribute
 from hopplus.doctor.case import Case
-from hopplus.doctor.imagining import Imagined
 from hopplus.evaluation.statistics import Interval, bootstrap, seed_interval
-from hopplus.runs.records import final_means, seat_tags
+from hopplus.runs.records import final_by_seat, final_means
 
 ASKS = "what feeds the critic?"
 TO_BLAME = {
@@ -30,28 +29,24 @@ FAR, VERY_FAR = 3.0, 10.0
 def ask(case: Case) -> Iterator[Finding]:
     """One finding after the other."""
     yield from playing.targets(case)
-    yield value_loss(case)
+    yield explained_variance(case)
     if not case.learner.imagination.is_used:
         yield Finding("imagined play", "imagination", "fine", "this agent imagines nothing: its critic sees real data")
         return
-    imagined = Imagined(case)
-    yield imagining.rewards(case, imagined)
-    yield imagining.legal(case, imagined)
-    for found in (imagining.goals(case, imagined), imagining.ends(case, imagined)):
-        if found:
+    for about in (imagining.rewards, imagining.legal, imagining.goals, imagining.ends):
+        if found := about(case):
             yield found
     yield from sources(case)
     if case.is_symmetric and not case.learner.planning.is_used:
         yield blame(attribute(case))
 
 
-def value_loss(case: Case) -> Finding:
+def explained_variance(case: Case) -> Finding:
     """How much of what can be explained the critic explains on real data, over the last fifth of training."""
-    tags = seat_tags(case.recorded, "policy/explained_variance")
-    by_seed = np.mean([final_means(case.recorded, tag) for tag in tags], axis=0)
-    effect = seed_interval(by_seed)
-    samples = {name: final_means(case.recorded, tag).tolist() for name, tag in zip(case.seats, tags, strict=False)}
-    picture = Picture("boxes", "explained variance of each seat's critic, by seed", tuple(samples), samples)
+    by_seat = final_by_seat(case.recorded, "policy/explained_variance")
+    effect = seed_interval(by_seat.mean(axis=1))
+    samples = dict(zip(case.seats, by_seat.T.tolist(), strict=True))
+    picture = Picture("boxes", "explained variance of each seat's critic, by seed", case.seats, samples)
     verdict: Verdict = "suspicious" if effect.high < 0 else "fine"
     says = f"the critics explain {effect.estimate:.0%} of the variance of their real targets at the end of training"
     return Finding("explained variance", "critic", verdict, says, effect, "of the variance", picture=picture)

@@ -1,19 +1,19 @@
 """Is imagined play possible play? It must keep the rules that are known beforehand: all findings are exact."""
 
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 import jax
 import numpy as np
 
 from hopplus.doctor.answer import Finding, Picture
-from hopplus.doctor.case import Case, by_seat
+from hopplus.doctor.case import Case
 from hopplus.learning import imagination
-from hopplus.learning.imagination import Branches
+from hopplus.learning.learner import by_seat
 from hopplus.learning.rollout import Trajectory
 from hopplus.learning.worlds import SAME_REWARD
 
 
-class Imagined:
+class ImaginedPlay:
     """Imagined play of every seat of every seed, from where its real play stopped; [seats][tables, time]."""
 
     def __init__(self, case: Case):
@@ -33,15 +33,21 @@ class Imagined:
         """One seat's, with the first member of its worlds."""
         state, begin = self._case.state(seed), self._case.lived[seed].begin
         assert begin is not None
-        params, mind, members = by_seat(self._case, (state.params, state.minds, state.worlds))[seat]
+        seated = by_seat(self._case.task, (state.params, state.minds, state.worlds))
+        params, mind, members = jax.tree.map(lambda leaf: leaf[seat], seated)
         member = jax.tree.map(lambda leaf: leaf[0], members)
         own = jax.tree.map(lambda leaf: leaf[seat], begin)
-        key = jax.random.fold_in(jax.random.key(0), seat)
-        return self._imagine(params, mind, member, Branches(own.views, own.impression, own.starts), key=key)[0]
+        return self._imagine(params, mind, member, own, key=jax.random.fold_in(jax.random.key(0), seat))[0]
 
     def shares(self, wrong) -> np.ndarray:
         """Of the steps that each seat was in the game, [seats]: a mean over seeds of what `wrong` tells of a record."""
         return np.array([[_share(wrong(steps), steps) for steps in of_seed] for of_seed in self.steps]).mean(axis=0)
+
+
+@cache
+def imagined_play(case: Case) -> ImaginedPlay:
+    """Compiled once, and imagined once, whoever asks."""
+    return ImaginedPlay(case)
 
 
 def _share(wrong: np.ndarray, steps: Trajectory) -> float:
@@ -49,12 +55,12 @@ def _share(wrong: np.ndarray, steps: Trajectory) -> float:
     return float((wrong & active).sum() / max(active.sum(), 1))
 
 
-def goals(case: Case, imagined: Imagined) -> Finding | None:
+def goals(case: Case) -> Finding | None:
     """Does the policy read goals in imagined play as it does in real play?"""
     real = np.abs(np.asarray(case.lived[0].steps.goals)).sum(-1)
     if real.size == 0 or not real.any():
         return None
-    told = imagined.shares(lambda steps: np.abs(np.asarray(steps.goals[:, :, 0])).sum((-1, -2)) > 0)
+    told = imagined_play(case).shares(lambda steps: np.abs(np.asarray(steps.goals[:, :, 0])).sum((-1, -2)) > 0)
     return _judged(
         case,
         "imagined goals",
@@ -65,14 +71,14 @@ def goals(case: Case, imagined: Imagined) -> Finding | None:
     )
 
 
-def rewards(case: Case, imagined: Imagined) -> Finding:
+def rewards(case: Case) -> Finding:
     """Does imagined play pay what the game can pay?"""
     support = np.asarray(case.game.spec.reward_support)
     outside = lambda steps: _distance(np.asarray(steps.rewards[..., 0]), support) > SAME_REWARD  # noqa: E731
     return _judged(
         case,
         "imagined rewards",
-        imagined.shares(outside),
+        imagined_play(case).shares(outside),
         "of its imagined steps pay {seat} what the game never pays",
         "every imagined reward is one that the game can pay",
         "look at what happens to rewards between the world and the buffer: are they scaled, or summed?",
@@ -83,7 +89,7 @@ def _distance(values: np.ndarray, support: np.ndarray) -> np.ndarray:
     return np.abs(values[..., None] - support).min(axis=-1)
 
 
-def legal(case: Case, imagined: Imagined) -> Finding:
+def legal(case: Case) -> Finding:
     """Are imagined actions masked as real ones would be on the same board?"""
     allowed = jax.jit(jax.vmap(jax.vmap(case.game.legal_in_view)))
 
@@ -94,14 +100,14 @@ def legal(case: Case, imagined: Imagined) -> Finding:
     return _judged(
         case,
         "imagined legal actions",
-        imagined.shares(wrong),
+        imagined_play(case).shares(wrong),
         "of its imagined steps offer {seat} other actions than the rules allow there",
         "imagined steps offer the actions that the rules allow",
         "mask imagined actions by the predicted board, as real ones are",
     )
 
 
-def ends(case: Case, imagined: Imagined) -> Finding | None:
+def ends(case: Case) -> Finding | None:
     """Does a seat that has left the imagined board leave the imagined game?"""
     if not case.has_board:
         return None
@@ -109,7 +115,7 @@ def ends(case: Case, imagined: Imagined) -> Finding | None:
     return _judged(
         case,
         "imagined ends",
-        imagined.shares(gone),
+        imagined_play(case).shares(gone),
         "of its imagined steps {seat} plays on though it has left the board",
         "who leaves the imagined board leaves the imagined game",
         "look at how imagined play learns that a seat is done: the world must predict ends",

@@ -26,7 +26,7 @@ from hopplus.models.goals import GoalsConfig
 from hopplus.models.world import WorldConfig
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import read_config
-from hopplus.runs.records import RETURN_TAG, Recorded, final_means, read_run, seat_tags
+from hopplus.runs.records import RETURN_TAG, Recorded, final_by_seat, final_means, read_run
 from hopplus.runs.studies import Study, run_study
 
 Symptom = Literal["value_loss", "seats", "return"]
@@ -143,5 +143,4 @@ def symptom_of(record: Recorded, symptom: Symptom) -> Float64[np.ndarray, " seed
     returns = final_means(record, RETURN_TAG)
     if symptom == "return":
         return -returns
-    by_seat = np.stack([final_means(record, tag) for tag in seat_tags(record)])
-    return (by_seat.max(axis=0) - by_seat.min(axis=0)) / np.maximum(np.abs(returns), 1e-9)
+    return np.ptp(final_by_seat(record), axis=1) / np.maximum(np.abs(returns), 1e-9)

@@ -16,6 +16,7 @@ from jaxtyping import Array, PyTree
 
 from hopplus.doctor.answer import Finding, Picture
 from hopplus.doctor.case import Case
+from hopplus.doctor.influence import Influence
 from hopplus.learning.learner import Experience, Learner, LearnerState
 from hopplus.learning.replay import Kept
 from hopplus.models.world import Outcome, Situation, Transition
@@ -56,9 +57,8 @@ def _judge_module(case: Case, module: str, differences: np.ndarray, sizes: np.nd
     shared = case.learner.sharing == "shared"
     names = ("all seats",) if shared else case.seats
     worst = differences.max(axis=0)
-    picture = Picture("bars", f"{module}: how differently a seat learns when it sits elsewhere", names, {
-        "relative difference": worst.tolist()
-    })  # fmt: skip
+    title = f"{module}: how differently a seat learns when it sits elsewhere"
+    picture = Picture("bars", title, names, {"relative difference": worst.tolist()})
     about = partial(Finding, f"{module}, turned", module, picture=picture)
     if worst.max() <= (SAME_WHEN_SHARED if shared else SAME):
         rounding = "to the bit" if worst.max() == 0 else f"up to rounding ({worst.max():.1e})"
@@ -93,21 +93,22 @@ def alone(case: Case) -> Finding | None:
             axes = tuple(range(1, one.ndim))
             step = np.maximum(np.abs(np.asarray(one - before)).max(axes), 1e-12)
             reached[seat] = np.maximum(reached[seat], np.abs(np.asarray(one - two)).max(axes) / step)
-    own = np.diag(reached)
-    wrong = reached - np.diag(own)
-    columns = {f"policy of {name}": np.minimum(reached[:, at], 10).tolist() for at, name in enumerate(case.seats)}
-    rows = tuple(f"optimiser of {name}" for name in case.seats)
-    picture = Picture("matrix", "change of what a seat learns, by whose optimiser is disturbed", rows, columns)
-    about = partial(Finding, "seats learn alone", "gradient clipping", picture=picture)
-    if wrong.any():
-        seat, victim = np.unravel_index(wrong.argmax(), wrong.shape)
+    found = Influence(case.seats, reached)
+    title = "change of what a seat learns, by whose optimiser is disturbed"
+    about = partial(
+        Finding,
+        "seats learn alone",
+        "gradient clipping",
+        picture=found.picture(title, "optimiser", "policy", most=10.0),
+    )
+    if found.wrong.any():
+        seat, victim, share = found.worst
         return about(
             "broken",
-            f"disturb the optimiser of {case.seats[seat]}, and the policy of {case.seats[victim]} learns otherwise, by "
-            f"{wrong.max():.1%} of its step",
+            f"disturb the optimiser of {seat}, and the policy of {victim} learns otherwise, by {share:.1%} of its step",
             next="look for a norm or a mean over the gradients of several seats; clip each seat's by itself",
         )
-    if not own.all():
+    if not found.own.all():
         return about("not enough evidence", "the disturbance of an optimiser did not even reach its own seat")
     return about("fine", "what one seat's optimiser does reaches no other seat")
 
@@ -159,6 +160,7 @@ def turn_experience(case: Case, lived: Experience) -> Experience:
 
 
 def turn_transition(walkers: int, happened: Transition) -> Transition:
+    """Not by `world.seen_by`, which is among what is examined."""
     agents = lambda leaf: jnp.roll(leaf, -1, axis=-1)  # noqa: E731
     board = lambda leaf: jnp.concatenate([agents(leaf[..., :walkers]), leaf[..., walkers:]], axis=-1)  # noqa: E731
     now, after = happened.now, happened.after

@@ -14,9 +14,10 @@ from jaxtyping import Array, Bool, Float64, Int, Key
 from scipy.stats import entropy
 
 from hopplus.doctor.answer import Finding, Picture
-from hopplus.doctor.case import Case, by_seat
+from hopplus.doctor.case import Case
+from hopplus.doctor.influence import Influence
 from hopplus.games.game import GameSpec, ego_order
-from hopplus.learning.learner import Experience, LearnerState
+from hopplus.learning.learner import Experience, LearnerState, by_seat, value_scale
 from hopplus.models import actor_critic, world
 from hopplus.models.world import Transition
 
@@ -36,24 +37,21 @@ def streams(case: Case) -> Finding:
     for seat in range(num_agents):
         other = jax.random.fold_in(state.seat_keys[seat], 1)
         changed[seat] = np.mean(first(_with_key(state, seat, other)) != usual, axis=0)
-    own = np.diag(changed)
-    wrong = changed - np.diag(own)
-    names = [f"player_{seat + 1}" for seat in range(num_agents)]
-    columns = {f"action of {name}": changed[:, at].tolist() for at, name in enumerate(names)}
-    rows = tuple(f"stream of {name}" for name in names)
-    picture = Picture("matrix", "share of first actions that change with a seat's random stream", rows, columns)
+    found = Influence(tuple(f"player_{seat + 1}" for seat in range(num_agents)), changed)
+    picture = found.picture("share of first actions that change with a seat's random stream", "stream", "action")
     about = partial(Finding, "random streams", "random streams", picture=picture)
-    if wrong.any():
-        seat, victim = np.unravel_index(wrong.argmax(), wrong.shape)
+    if found.wrong.any():
+        seat, victim, share = found.worst
         return about(
             "broken",
-            f"a new random stream for {names[seat]} changes {wrong.max():.0%} of the first actions of {names[victim]}",
+            f"a new random stream for {seat} changes {share:.0%} of the first actions of {victim}",
             next="look for a key that is used for several seats; split it by seat",
         )
-    if not own.all():
-        lazy = names[int(own.argmin())]
+    if not found.own.all():
+        lazy = found.names[int(found.own.argmin())]
         return about("not enough evidence", f"no first action of {lazy} depends on chance, so its stream shows nowhere")
-    return about("fine", f"each seat draws its own actions: {own.min():.0%} or more of them change with its own stream")
+    least = found.own.min()
+    return about("fine", f"each seat draws its own actions: {least:.0%} or more of them change with its own stream")
 
 
 def _with_key(state: LearnerState, seat: int, key: Key[Array, ""]) -> LearnerState:
@@ -66,7 +64,7 @@ def samples(case: Case) -> Finding:
     shares = np.zeros((len(case.lived), len(case.seats)))
     wrong = np.zeros_like(shares)
     for seed, lived in enumerate(case.lived):
-        there, active = _in_view(lived), np.asarray(lived.batch.active)
+        there, active = _there(case, lived), np.asarray(lived.batch.active)
         shares[seed] = active.sum((1, 2)) / np.maximum(there.sum((1, 2)), 1)
         wrong[seed] = (active != there).mean((1, 2))
     means = shares.mean(axis=0)
@@ -84,50 +82,53 @@ def samples(case: Case) -> Finding:
     return about("fine", "every seat learns from all steps that it played, and from none after it left")
 
 
-def _in_view(lived: Experience) -> Bool[np.ndarray, "seats envs time"]:
-    """Whether a seat sees itself, or, where there is no board, time: who has left sees nothing."""
+def _there(case: Case, lived: Experience) -> Bool[np.ndarray, "seats envs time"]:
+    """Whether a seat sees itself, for who has left sees nothing; where there is no board, whether play says so."""
+    if not case.has_board:
+        return _of_seats(case, lived.steps.in_game)
     planes, time = np.asarray(lived.batch.observation.planes), np.asarray(lived.batch.observation.time)
-    if planes.shape[-1] == 0 or not planes.any():
-        return np.asarray(lived.batch.active)
     return planes[..., 0].any(axis=(-1, -2)) & (time < 1)
+
+
+def _of_seats(case: Case, recorded: Array) -> np.ndarray:
+    """[envs, time, agents] -> [learning seats, envs, time]"""
+    return np.moveaxis(np.asarray(recorded), 2, 0)[: len(case.seats)]
 
 
 @cache
 def targets(case: Case) -> list[Finding]:
     """Are rewards those of the rules, and targets those of the rewards?"""
-    config = case.learner.ppo
-    if config.ranked_reward:
+    if case.learner.ppo.ranked_reward:
         return []
-    scale = max(abs(reward) for reward in case.game.spec.reward_support) or 1.0
-    missed = {"rewards": np.zeros(len(case.seats)), "targets": np.zeros(len(case.seats))}
+    scale = value_scale(case.task)
+    recorded = [_of_seats(case, lived.steps.rewards) for lived in case.lived]
+    wrong_rewards, wrong_targets = np.zeros((2, len(case.seats)))
     try:
-        true_rewards = _rewards_by_the_rules(case)
-    except NotImplementedError:
-        true_rewards = [np.moveaxis(np.asarray(each.steps.rewards), 2, 0)[: len(case.seats)] for each in case.lived]
-    for lived, rewards in zip(case.lived, true_rewards, strict=True):
+        paid, source = _rewards_by_the_rules(case), "the rules"
+    except NotImplementedError:  # then what was recorded is all that is known
+        paid, source = recorded, "the recorded rewards"
+    for lived, told, true in zip(case.lived, recorded, paid, strict=True):
         active = np.asarray(lived.batch.active)
-        recorded = np.moveaxis(np.asarray(lived.steps.rewards), 2, 0)[: len(case.seats)]
-        worked_out = _targets(lived, rewards, config.discount, config.gae_lambda)
+        worked_out = _targets(case, lived, true)
         off = np.abs(np.asarray(lived.batch.targets) - worked_out) > TOLERANCE * scale
-        missed["rewards"] += (active & (np.abs(recorded - rewards) > TOLERANCE * scale)).sum((1, 2))
-        missed["targets"] += (active & off).sum((1, 2)) / active.sum((1, 2)).clip(1)
-    missed["targets"] /= len(case.lived)
-    return [
-        _missed(case, "rewards", missed["rewards"], "steps of {seat} hold another reward than the rules pay it"),
-        _missed(case, "targets", missed["targets"], "of the critic's targets of {seat} do not follow from its rewards"),
-    ]
+        wrong_rewards += (active & (np.abs(told - true) > TOLERANCE * scale)).sum((1, 2))
+        wrong_targets += (active & off).sum((1, 2)) / active.sum((1, 2)).clip(1) / len(case.lived)
+    words = "of the critic's targets of {seat} do not follow from its rewards"
+    found = [_missed(case, "targets", source, wrong_targets, f"{wrong_targets.max():.0%} {words}")]
+    if source == "the rules":
+        words = f"{wrong_rewards.max():.0f} steps of {{seat}} hold another reward than the rules pay it"
+        found.insert(0, _missed(case, "rewards", source, wrong_rewards, words))
+    return found
 
 
-def _missed(case: Case, check: str, missed: np.ndarray, words: str) -> Finding:
+def _missed(case: Case, check: str, source: str, missed: np.ndarray, words: str) -> Finding:
     picture = Picture("bars", f"{check} that are wrong, by seat", case.seats, {"wrong": missed.tolist()})
     about = partial(Finding, check, "rewards", picture=picture)
     if not missed.any():
-        return about("fine", f"all {check} are what they must be, worked out again from the rules")
-    seat = int(missed.argmax())
-    amount = f"{missed[seat]:.0%}" if check == "targets" else f"{missed[seat]:.0f}"
+        return about("fine", f"all {check} are what they must be, worked out again from {source}")
     return about(
         "broken",
-        f"{amount} {words.format(seat=case.seats[seat])}",
+        words.format(seat=case.seats[int(missed.argmax())]),
         next="look at where rewards are put in the buffer: does every seat get its own?",
     )
 
@@ -147,11 +148,9 @@ def _rewards_by_the_rules(case: Case) -> list[np.ndarray]:
     return [np.asarray(of_seed(lived)) for lived in case.lived]
 
 
-def _targets(
-    lived: Experience, rewards: np.ndarray, discount: float, gae_lambda: float
-) -> Float64[np.ndarray, "seats envs time"]:
-    values = np.asarray(lived.batch.values, np.float64)
-    ended = np.moveaxis(np.asarray(lived.steps.terminated_after), 2, 0)[: len(values)]
+def _targets(case: Case, lived: Experience, rewards: np.ndarray) -> Float64[np.ndarray, "seats envs time"]:
+    discount, gae_lambda = case.learner.ppo.discount, case.learner.ppo.gae_lambda
+    values, ended = np.asarray(lived.batch.values, np.float64), _of_seats(case, lived.steps.terminated_after)
     next_value, advantage = np.asarray(lived.last_values, np.float64).T, np.zeros(values.shape[:2])
     found = np.zeros(values.shape)
     for step in reversed(range(values.shape[2])):
@@ -173,7 +172,7 @@ def goals(case: Case) -> Finding | None:
     retell = jax.jit(jax.vmap(jax.vmap(lambda params, *seen: actor_critic.apply(params, *seen)[1], (None, 0, 0, 0))))
     for seed, lived in enumerate(case.lived):
         batch = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0], -1, *leaf.shape[3:]), lived.batch)
-        policies = jax.tree.map(lambda *leaves: jnp.stack(leaves), *by_seat(case, case.state(seed).params))
+        policies = by_seat(case.task, case.state(seed).params)
         values = np.asarray(retell(policies, batch.observation, batch.legal, batch.goals))
         active = np.asarray(batch.active)
         wrong = np.abs(values - np.asarray(batch.values)) > TOLERANCE * np.maximum(1.0, np.abs(values))

@@ -19,11 +19,13 @@ from hopplus.doctor.case import Case
 from hopplus.evaluation.selfplay import play
 from hopplus.evaluation.statistics import Interval, page_trend
 from hopplus.games.coplayers import Lineup
-from hopplus.runs.records import RETURN_FAMILY, final_means, seat_tags
+from hopplus.runs.records import final_by_seat, seat_tags
 
 ASKS = "does training treat seats alike?"
 MATTERS = 0.1
 """Of the mean return: a seat that gets less than this more or less than the others is not a finding."""
+UNEVEN = 0.25
+"""Of the mean count: episodes that end sooner for a seat make smaller differences than this."""
 EPISODES = 250
 MODULES = {"policy": "buffer", "episode_length": "buffer", "imagined": "imagination"}
 """Whom to blame where counts of this name are uneven; else it is the module of that name."""
@@ -71,7 +73,7 @@ def _even(case: Case, family: str, totals: Float64[np.ndarray, "seeds seats"]) -
     says = f"{case.seats[seat]} has {1 + effect.estimate:.3g} times the mean of all seats of {family}"
     if np.all(ratios == 1):
         return Finding(family, module, "fine", f"the same for every seat: {means[0]:.6g} in an update", picture=picture)
-    return Finding(family, module, "fine", says, effect, "of the mean", Significance(p_value, 0.25), picture)
+    return Finding(family, module, "fine", says, effect, "of the mean", Significance(p_value, UNEVEN), picture)
 
 
 def stands_out(values: Float64[np.ndarray, "seeds seats"]) -> tuple[int, Interval, float]:
@@ -91,27 +93,34 @@ def stands_out(values: Float64[np.ndarray, "seeds seats"]) -> tuple[int, Interva
     return seat, Interval(float(mean[seat]), float(mean[seat] - half), float(mean[seat] + half)), p_value
 
 
+def final_returns(case: Case) -> Float64[np.ndarray, "seeds seats"]:
+    """Of the last fifth of training, of the seeds that have returns of every seat."""
+    blocks = final_by_seat(case.recorded)
+    return blocks[np.isfinite(blocks).all(axis=1)]
+
+
+def over_mean(values: Float64[np.ndarray, "seeds *policies seats"]) -> Float64[np.ndarray, "seeds *policies seats"]:
+    """What is above the mean of a seed, in units of the mean of all."""
+    of_seed = values.mean(axis=tuple(range(1, values.ndim)), keepdims=True)
+    return (values - of_seed) / max(abs(float(values.mean())), 1e-9)
+
+
 def returns(case: Case) -> Iterator[Finding]:
     """What the seats got over the last fifth of training."""
-    tags = seat_tags(case.recorded, RETURN_FAMILY)
-    blocks = np.stack([final_means(case.recorded, tag) for tag in tags], axis=-1)
-    blocks = blocks[np.isfinite(blocks).all(axis=1)]
+    blocks = final_returns(case)
     if len(blocks) < LEAST_SEEDS:
         words = f"{len(blocks)} seeds have returns of every seat; train {LEAST_SEEDS} or more"
         yield Finding("returns", "seats", "not enough evidence", words, next="train again with --seeds 5")
         return
-    scale = max(abs(float(blocks.mean())), 1e-9)
-    over = (blocks - blocks.mean(axis=1, keepdims=True)) / scale
+    over = over_mean(blocks)
     samples = {name: blocks[:, at].tolist() for at, name in enumerate(case.seats)}
     picture = Picture("boxes", "return of each seat over the last fifth of training, by seed", case.seats, samples)
     seat, effect, p_value = stands_out(over)
     more = "more" if effect.estimate > 0 else "less"
     says = f"{case.seats[seat]} gets {abs(effect.estimate):.1%} {more} than the mean of all seats"
-    about = partial(Finding, module="seats", verdict="fine", picture=picture)
     advice = f"hopplus doctor game {case.config.game}"
-    yield about(
-        "returns", says=says, effect=effect, unit="of the mean", test=Significance(p_value, MATTERS), next=advice
-    )
+    about = partial(Finding, module="seats", verdict="fine", unit="of the mean", picture=picture, next=advice)
+    yield about("returns", says=says, effect=effect, test=Significance(p_value, MATTERS))
     if blocks.shape[1] > 2:
         trend = page_trend(blocks)
         slope = np.polyfit(np.arange(blocks.shape[1]), over.T, 1)[0] * (blocks.shape[1] - 1)
@@ -125,10 +134,9 @@ def rotated(case: Case) -> Finding:
     """Do returns follow the policy or the seat? The trained policies are moved round the table."""
     values = _in_every_seat(case)
     num_seats = values.shape[1]
-    scale = max(abs(float(values.mean())), 1e-9)
-    over = (values - values.mean(axis=(1, 2), keepdims=True)) / scale
+    over = over_mean(values)
     seat, effect, p_value = stands_out(over.mean(axis=1))
-    of_policy = np.abs(over.mean(axis=(2,))).mean()
+    of_policy = np.abs(over.mean(axis=2)).mean()
     columns = {f"seat {at + 1}": values.mean(axis=0)[:, at].tolist() for at in range(num_seats)}
     rows = tuple(f"policy of {name}" for name in case.seats)
     picture = Picture("matrix", "return of each policy in each seat", rows, columns)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hopplus.doctor.answer import Finding, Picture, Verdict
 from hopplus.doctor.case import Case
-from hopplus.doctor.imagining import Imagined
+from hopplus.doctor.imagining import imagined_play
 
 ASKS = "where does the time go?"
 REPEATS = 3
@@ -31,7 +31,7 @@ def phases(case: Case) -> Finding:
     compile_learn, learning = _timed(lambda: case.learn(state, lived))
     seconds = {"play": playing}
     if case.learner.imagination.is_used:
-        imagined = Imagined(case)
+        imagined = imagined_play(case)
         _, one_seat = _timed(lambda: imagined.of(0, 0))
         seconds["imagine"] = min(one_seat * len(case.seats), learning)
     seconds["learn"] = learning - seconds.get("imagine", 0.0)

@@ -6,26 +6,15 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float64
 
 from hopplus.doctor import playing
 from hopplus.doctor.answer import Finding, Picture
 from hopplus.doctor.case import Case
-from hopplus.evaluation.world import (
-    Record,
-    by_world,
-    count_impossible,
-    joined,
-    judge_line_ups,
-    line_ups,
-    record_episodes,
-    sums_of_worlds,
-    transitions_of,
-)
+from hopplus.evaluation.world import by_world, judge, transitions_of
 from hopplus.games.game import GameSpec, ego_order
 from hopplus.learning.worlds import SAME_REWARD
 from hopplus.models import world
-from hopplus.models.world import Transition, World
+from hopplus.models.world import Outcome, Transition, World
 from hopplus.runs.records import Recorded
 
 ASKS = "is the world model good where it matters?"
@@ -43,26 +32,25 @@ def ask(case: Case) -> Iterator[Finding]:
         return
     if found := playing.alignment(case):
         yield found
-    spec, run = case.game.spec, case.run
-    assert run.worlds is not None
+    run = case.run
     players = jax.tree.map(lambda leaf: leaf[0], run.lineup())
-    key = jax.random.key(0)
-    records = {
-        name: record_episodes(run.game, make, EPISODES, key=jax.random.fold_in(key, index))
-        for index, (name, make) in enumerate(line_ups(run.game, players).items())
-    }
-    every = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), run.worlds)
-    figures = judge_line_ups(spec, partial(sums_of_worlds, spec, every), records)
-    own = figures["self-play"]
+    judged = judge(run.game, run.every_world, players, EPISODES, DRAWS, key=jax.random.key(0))
+    happened = jax.tree.map(jnp.asarray, transitions_of(judged.records["self-play"]))
+    told = foretold(run.game.spec, judged.worlds, happened)
     rate = partial(_rate, is_learning(case.recorded))
-    yield exact(rate, figures)
-    yield from moments(rate, spec, every, records["self-play"])
-    yield rate("five steps", "world: board", own["open_loop_exact"], "of boards are right after five imagined steps")
-    first = jax.tree.map(lambda leaf: leaf[0], every)
-    drawn = count_impossible(spec, first, transitions_of(joined(records.values())), DRAWS, key=key)
-    yield impossible(drawn)
-    yield seats(rate, case, records["self-play"])
-    yield where(spec, first, records["self-play"])
+    yield exact(rate, judged.figures)
+    yield from moments(rate, happened, told)
+    right = judged.figures["self-play"]["open_loop_exact"]
+    yield rate("five steps", "world: board", right, "of boards are right after five imagined steps")
+    yield impossible(judged.impossible_drawn)
+    yield seats(rate, case, happened)
+    yield where(run.game.spec, happened, told)
+
+
+def foretold(spec: GameSpec, every: World, happened: Transition) -> Outcome:
+    """What every world says comes next, [worlds, rows]."""
+    tell = lambda now: jax.lax.map(lambda params: jax.vmap(by_world(spec, params))(now).outcome, every)  # noqa: E731
+    return jax.jit(tell)(happened.now)
 
 
 def is_learning(recorded: Recorded) -> bool:
@@ -94,11 +82,9 @@ def exact(rate: Callable[..., Finding], figures: dict) -> Finding:
     return rate("next board", "world: board", shares["self-play"], words, picture)
 
 
-def moments(rate: Callable[..., Finding], spec: GameSpec, every: World, record: Record) -> Iterator[Finding]:
+def moments(rate: Callable[..., Finding], happened: Transition, told: Outcome) -> Iterator[Finding]:
     """What is rare and what games are about: a reward, and a seat that leaves the game. Each for itself."""
-    happened = jax.tree.map(jnp.asarray, transitions_of(record))
-    tell = jax.jit(lambda now: jax.lax.map(lambda params: jax.vmap(by_world(spec, params))(now).outcome, every))
-    told, true = tell(happened.now), happened.after
+    true = happened.after
     paid = np.asarray((true.rewards != 0) & ~happened.now.ended)
     leaves = np.asarray(true.ended & ~happened.now.ended)
     right = np.asarray(jnp.abs(told.rewards - true.rewards) < SAME_REWARD)
@@ -116,11 +102,10 @@ def impossible(drawn: dict[str, int]) -> Finding:
     return Finding("impossible outcomes", "world: board", "broken" if total else "fine", says, picture=picture)
 
 
-def seats(rate: Callable[..., Finding], case: Case, record: Record) -> Finding:
+def seats(rate: Callable[..., Finding], case: Case, happened: Transition) -> Finding:
     """Every seat's world, on what that seat learns from, in its own order."""
     spec = case.game.spec
     order = jnp.asarray(ego_order(spec.num_agents), jnp.int32)
-    happened = jax.tree.map(jnp.asarray, transitions_of(record))
     assert case.run.worlds is not None
     num_learners = case.run.worlds.cell.bias.shape[1]
 
@@ -146,17 +131,12 @@ def seats(rate: Callable[..., Finding], case: Case, record: Record) -> Finding:
     return rate("by seat", "world: data", float(shares.mean(axis=0)[worst]), words, picture)
 
 
-def where(spec: GameSpec, params: World, record: Record) -> Finding:
-    """On which cells it errs."""
-    errors = misses(spec, params, transitions_of(record))
+def where(spec: GameSpec, happened: Transition, told: Outcome) -> Finding:
+    """On which cells the first world errs."""
+    errors = np.asarray(jnp.mean(jnp.any(told.board[0] != happened.after.board, axis=-1), axis=0), np.float64)
     rows = tuple(f"row {row + 1}" for row in range(spec.height))
     columns = {f"column {column + 1}": errors[:, column].tolist() for column in range(spec.width)}
     picture = Picture("matrix", "cells that were foretold wrongly", rows, columns, unit="share of steps")
     row, column = np.unravel_index(errors.argmax(), errors.shape)
     says = f"it errs most in row {row + 1}, column {column + 1}: in {errors.max():.2%} of steps"
     return Finding("where on the board", "world: board", "fine", says, picture=picture)
-
-
-def misses(spec: GameSpec, params: World, happened: Transition) -> Float64[np.ndarray, "height width"]:
-    told = jax.jit(jax.vmap(by_world(spec, params)))(jax.tree.map(jnp.asarray, happened.now)).outcome
-    return np.asarray(jnp.mean(jnp.any(told.board != happened.after.board, axis=-1), axis=0), np.float64)

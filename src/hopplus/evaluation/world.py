@@ -86,6 +86,38 @@ def line_ups(game: Game, self_play: JointPolicy | None) -> dict[str, Callable[[A
     return found
 
 
+class Judged(eqx.Module):
+    """Learned worlds on real episodes that they did not learn from."""
+
+    worlds: World
+    """All of them, stacked."""
+    records: dict[str, Record]
+    """By who plays."""
+    figures: dict[str, dict[str, Any]]
+    """The same; and of all together."""
+    impossible_drawn: dict[str, int]
+    """Of the first world."""
+
+    @property
+    def first(self) -> World:
+        return jax.tree.map(lambda leaf: leaf[0], self.worlds)
+
+
+def judge(
+    game: Game, worlds: World, self_play: JointPolicy, episodes: int, draws: int, *, key: Key[Array, ""]
+) -> Judged:
+    """Every world, [worlds, ...], on so many episodes of each line-up; impossible outcomes are sought by drawing."""
+    records = {
+        name: record_episodes(game, make, episodes, key=jax.random.fold_in(key, index))
+        for index, (name, make) in enumerate(line_ups(game, self_play).items())
+    }
+    first = jax.tree.map(lambda leaf: leaf[0], worlds)
+    happened = transitions_of(joined(records.values()))
+    drawn = count_impossible(game.spec, first, happened, draws, key=jax.random.fold_in(key, len(records)))
+    figures = judge_line_ups(game.spec, partial(sums_of_worlds, game.spec, worlds), records)
+    return Judged(worlds, records, figures, drawn)
+
+
 def joined(records: Iterable[Record]) -> Record:
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *records)
 

@@ -191,8 +191,7 @@ def init_worlds(
 
 def seats_of(config: LearnerConfig, task: Task, params: ActorCritic, learner_minds: Mind) -> Seats:
     """The players of a table: each learning seat with the parameters of its learner."""
-    by_seat = lambda leaf: jnp.broadcast_to(leaf, (task.num_learning, *leaf.shape[1:]))  # noqa: E731
-    params, seat_minds = jax.tree.map(by_seat, (params, learner_minds))
+    params, seat_minds = by_seat(task, (params, learner_minds))
     return Seats(
         params,
         seat_minds,
@@ -203,6 +202,11 @@ def seats_of(config: LearnerConfig, task: Task, params: ActorCritic, learner_min
         config.planning,
         config.ppo.discount,
     )
+
+
+def by_seat(task: Task, of_learners: PyTree[Array]) -> PyTree[Array]:
+    """[learners, ...] -> [learning seats, ...]: those who share get the same."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (task.num_learning, *leaf.shape[1:])), of_learners)
 
 
 def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[LearnerState, Metrics]:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from hopplus.evaluation.statistics import CONFIDENCE, Interval, Trend, page_trend, seed_interval
-from hopplus.runs.records import FINAL_SHARE, SEAT, Recorded, final_means, seat_tags
+from hopplus.runs.records import FINAL_SHARE, SEAT, Recorded, final_by_seat, final_means, seat_tags
 
 LEAST_SEATS = LEAST_SEEDS = 3
 MANY_UPDATES = 100
@@ -54,7 +54,7 @@ def seat_trend(run: Recorded) -> tuple[Trend | None, str]:
             None,
             f"Page's trend test is left out: it needs {LEAST_SEEDS} seeds or more; this run has {run.num_seeds}.",
         )
-    blocks = np.stack([final_means(run, tag) for tag in tags], axis=-1)
+    blocks = final_by_seat(run)
     if not np.isfinite(blocks).all():
         return None, "Page's trend test is left out: some seed has no return for some seat at the end of training."
     trend = page_trend(blocks)

@@ -184,6 +184,11 @@ def final_means(run: Recorded, tag: str) -> Float64[np.ndarray, " seeds"]:
     return mean_of_known(run.metrics[tag][final_updates(run)].T)
 
 
+def final_by_seat(run: Recorded, family: str = RETURN_FAMILY) -> Float64[np.ndarray, "seeds seats"]:
+    """The same for every seat of a family, in seat order."""
+    return np.stack([final_means(run, tag) for tag in seat_tags(run, family)], axis=-1)
+
+
 def seat_tags(run: Recorded, family: str = RETURN_FAMILY) -> list[str]:
     """The tags of a family that end in player_1, player_2, ..., in seat order."""
     found = [(int(match[2]), tag) for tag in run.metrics if (match := SEAT.fullmatch(tag)) and match[1] == family]

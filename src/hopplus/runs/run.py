@@ -77,6 +77,13 @@ class Run:
         others: tuple[Policy, ...] = self.config.task.co_players.policies
         return Lineup((*self.players(greedy=greedy, planning=planning), *others))
 
+    @property
+    def every_world(self) -> World:
+        """The worlds of all seeds, learners and members, one after the other."""
+        if self.worlds is None:
+            raise ValueError(f"{self.folder} is a run of {self.config.agent}, which learns no world; train hop_plus")
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), self.worlds)
+
     def _game_of(self, seat: int, planning: PlanningConfig) -> Game:
         """What a seat plans in: the true game, or the first member of its learner's worlds."""
         if planning.model == "game":
@@ -96,7 +103,11 @@ def load(folder: Path | str) -> Run:
     """Read a run folder."""
     folder = Path(folder)
     config = read_config(folder)
-    done, state = last_state(folder, config)
+    return run_of(folder, config, *last_state(folder, config))
+
+
+def run_of(folder: Path, config: RunConfig, done: int, state: LearnerState) -> Run:
+    """The run whose last checkpoint this is."""
     seats = jax.vmap(lambda params, minds: seats_of(config.learner, config.task, params, minds))
     seated = seats(state.params, state.minds)
     return Run(folder, config, done, seated.params, seated.minds, state.worlds)
