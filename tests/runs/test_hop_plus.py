@@ -1,13 +1,18 @@
 """A run that learns a world and imagines: from the command line to the report, and after an interruption."""
 
 import json
+from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
 from hopplus.cli.main import main
+from hopplus.learning import learner
 from hopplus.runs import load, training
-from runs.tiny import assert_same_run, compile_rarely
+from hopplus.runs.beginning import with_beginning
+from hopplus.runs.training import seed_keys
+from runs.tiny import assert_same_run, compile_rarely, last_state
 
 FLAGS = (
     "--game stag-hunt-4x4 --seeds 1 --envs 8 --rollout-steps 10 --steps 320 --mesh.envs 1 --checkpoint-every 1 "
@@ -43,6 +48,18 @@ def trained(tmp_path_factory):
 def test_it_goes_on_with_the_same_bytes(trained):
     """Worlds and the replay buffer are part of what a checkpoint holds."""
     assert_same_run(trained / "whole", trained / "resumed")
+
+
+def test_a_run_that_begins_with_it_begins_with_its_world(trained):
+    config = load(trained / "whole").config
+    learned = last_state(trained / "whole")
+    fresh = jax.vmap(lambda key: learner.init(config.learner, config.task, key=key))(seed_keys(config))
+    begun = with_beginning(replace(config, begin_with=str(trained / "whole")), fresh)
+    for new, old in zip(jax.tree.leaves(begun.worlds), jax.tree.leaves(learned.worlds), strict=True):
+        np.testing.assert_array_equal(new, old)
+    larger = replace(config, learner=replace(config.learner, world=replace(config.learner.world, hidden=12)))
+    fresh = jax.vmap(lambda key: learner.init(larger.learner, larger.task, key=key))(seed_keys(larger))
+    assert with_beginning(replace(larger, begin_with=str(trained / "whole")), fresh).worlds is fresh.worlds
 
 
 def test_metrics_tell_real_from_imagined(trained):

@@ -28,7 +28,7 @@ class ModellingConfig:
     goal_minibatch_size: int = 64
     """Samples of every co-player in each gradient step of posterior and prior."""
     learning_rate: float = 2e-3
-    """Of Adam; a run ends with a fifth of it."""
+    """Of Adam; a run ends with a fifth of it. 0 keeps models as they were pretrained."""
     lookahead: int = 5
     """A co-player's goal is among the states it comes to in so many steps."""
     selector: Literal["optimistic", "conservative"] = "optimistic"
@@ -52,6 +52,5 @@ class ModellingConfig:
         whole = ("tables", "minibatches", "minibatch_size", "goal_tables", "minibatch_tables", "goal_minibatch_size")
         check_counts("modelling", self, *whole, "lookahead")
         check_number("modelling", "epsilon", self.epsilon, 0 <= self.epsilon <= 1, "between 0 and 1")
-        check_number("modelling", "learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")
-        for name in ("posterior_kl", "prior_kl"):
+        for name in ("learning_rate", "posterior_kl", "prior_kl"):
             check_number("modelling", name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")

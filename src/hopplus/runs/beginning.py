@@ -1,4 +1,4 @@
-"""A run that begins with what another one learned: policies, critics, and models of the others."""
+"""A run that begins with what another one learned: policies, critics, models of the others, and worlds."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +34,10 @@ def check_beginning(config: RunConfig) -> None:
 
 
 def with_beginning(config: RunConfig, states: LearnerState) -> LearnerState:
-    """Seed after seed of the other run, from the first again where this one has more; optimisers start anew."""
+    """Seed after seed of the other run, from the first again where this one has more; optimisers start anew.
+
+    Worlds are taken over where both runs have the same kind of them.
+    """
     if config.begin_with is None:
         return states
     folder = Path(config.begin_with)
@@ -43,4 +46,7 @@ def with_beginning(config: RunConfig, states: LearnerState) -> LearnerState:
     seeds = jnp.arange(config.seeds) % other.seeds
     copies = lambda new, old: jnp.broadcast_to(new[seeds], old.shape).astype(old.dtype)  # noqa: E731
     params, minds = jax.tree.map(copies, (learned.params, learned.minds), (states.params, states.minds))
-    return replace(states, params=params, minds=minds)
+    begun = replace(states, params=params, minds=minds)
+    if config.learner.world != other.learner.world:
+        return begun
+    return replace(begun, worlds=jax.tree.map(copies, learned.worlds, states.worlds))

@@ -34,8 +34,8 @@ class RunConfig:
     pretrained: str | None = None
     """A folder of `hopplus pretrain`: every seat begins with its models, and keeps its prior over goals."""
     begin_with: str | None = None
-    """A run folder: every seed begins with the policy, the critic and the models of the others that one of its seeds
-    has learned. --pretrained models count instead of those."""
+    """A run folder: every seed begins with the policy, the critic, the models of the others and the world that one of
+    its seeds has learned. --pretrained models count instead of those."""
     seeds: int = 5
     """How many trainings run side by side, in one program."""
     steps: int = 2_000_000
