@@ -5,17 +5,20 @@ are mctx's own policies, called on states and goals that are given, with the sam
 Python program is one tree at one table with PyTorch networks (`torch_search`): a tree there cannot use a second core;
 here, tables are shared out among the cores for all that runs on JAX.
 
-    python benchmarks/search.py            4x4 and 8x8; what it costs by simulations and trees, and where time goes
+    python benchmarks/search.py            4x4 and 8x8; costs by simulations, trees and seats; where time goes
     python benchmarks/search.py --quick    4x4, one size
 """
 
 import argparse
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from hopplus.games.presets import make
+from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning.devices import num_cores, use_cores
 from hopplus.learning.planner import Planner
 from hopplus.planning.model import follow, look
@@ -84,7 +87,7 @@ def in_python(side: int, simulations: int) -> Program:
 
 
 def compare(game_name: str, side: int, *, quick: bool) -> tuple[list[Program], dict[str, float]]:
-    planner = planner_of("hop", game_name, SearchConfig(TREES, SIMULATIONS, DEPTH))
+    planner = planner_of("hop", make(game_name), SearchConfig(TREES, SIMULATIONS, DEPTH))
     timed = [
         product(planner),
         bare(planner, mctx.gumbel_muzero_policy, "mctx alone, gumbel_muzero_policy"),
@@ -101,22 +104,33 @@ def compare(game_name: str, side: int, *, quick: bool) -> tuple[list[Program], d
 
 
 def costs(game_name: str, *, rounds: int, seconds: float) -> dict[str, float]:
-    """Milliseconds for a decision of one seat, by agent, trees and simulations."""
+    """Milliseconds for a decision of one seat, by agent, trees, simulations and how many sit at the table."""
+    usual = make(game_name)
+    assert isinstance(usual, StagHunt)
     sizes = [(1, 64), (4, 8), (4, 32), (4, 64), (4, 200), (8, 64)]
-    named = [(agent, *size) for agent in ("hop", "direct_om") for size in (sizes if agent == "hop" else sizes[3:4])]
-    timed = [product(planner_of(agent, game_name, SearchConfig(size[0], size[1], DEPTH))) for agent, *size in named]
+    named = {f"hop, {trees} x {simulations}": ("hop", usual, trees, simulations) for trees, simulations in sizes}
+    named["direct_om, 4 x 64"] = ("direct_om", usual, 4, 64)
+    named |= {
+        f"hop, 4 x 64, {seats} at the table": ("hop", replace(usual, num_players=seats), 4, 64) for seats in (2, 3, 6)
+    }
+    timed = [
+        product(planner_of(agent, game, SearchConfig(trees, simulations, DEPTH)))
+        for agent, game, trees, simulations in named.values()
+    ]
     measure(timed, rounds=rounds, seconds=seconds)
-    found = {}
-    for (agent, trees, simulations), program in zip(named, timed, strict=True):
-        found[f"{agent}, {trees} x {simulations}"] = 1000 * trees * simulations / program.steps_per_second
+    found = {
+        name: 1000 * trees * simulations / program.steps_per_second
+        for (name, (_, _, trees, simulations)), program in zip(named.items(), timed, strict=True)
+    }
     rows = [(name, f"{milliseconds:.2f}") for name, milliseconds in found.items()]
-    print_table(f"{game_name}: what a decision of one seat costs", ("agent, trees x simulations", "ms"), rows)
+    title = f"{game_name}: what a decision of one seat costs, 4 at the table if not said"
+    print_table(title, ("agent, trees x simulations", "ms"), rows)
     return found
 
 
 def phases(agent: str, game_name: str, *, rounds: int, seconds: float) -> dict[str, float]:
     """The share of each phase in the time of a search."""
-    planner = planner_of(agent, game_name, SearchConfig(TREES, SIMULATIONS, DEPTH))
+    planner = planner_of(agent, make(game_name), SearchConfig(TREES, SIMULATIONS, DEPTH))
     timed = [product(planner), *parts_of(planner)]
     measure(timed, rounds=rounds, seconds=seconds)
     found = shares(*(1 / each.steps_per_second for each in timed))

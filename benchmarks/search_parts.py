@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from hopplus.games.game import Game, Observation
-from hopplus.games.presets import make
 from hopplus.learning import minds
 from hopplus.learning.devices import in_parts
 from hopplus.learning.minds import Player
@@ -30,9 +29,9 @@ from measure import Program
 TABLES, TREES, SIMULATIONS, DEPTH = 32, 4, 200, 12
 
 
-def planner_of(agent: str, game_name: str, search: SearchConfig) -> Planner:
+def planner_of(agent: str, game: Game, search: SearchConfig) -> Planner:
     """An untrained planner: what it costs does not depend on what it learned."""
-    game, config = make(game_name), learner_of(agent)
+    config = learner_of(agent)
     size = goal_size(config.mind.goals, game.spec)
     params = actor_critic.init(config.network, game.spec, size, key=jax.random.key(0))
     player = Player(params, minds.init(config.mind, game.spec, key=jax.random.key(1)), game, config.mind, greedy=True)

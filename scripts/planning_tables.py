@@ -48,7 +48,9 @@ COMPANY = {
         "ppo": "series_8x8_ppo",
         "omg": "series_8x8_omg",
         "hop_plus, from omg": "series_8x8_hop_plus",
-        "hop_plus_search, from omg": "series_8x8_hop_plus_search",
+        "hop_plus_search": "series_8x8_hop_plus_search",
+        "hop_plus, pretrained": "series_8x8_hop_plus_scripts",
+        "hop, from hop_plus, pretrained": "series_8x8_hop",
     },
 }
 """By board and agent: frozen agents among every line-up, in series of episodes."""
@@ -177,12 +179,20 @@ LADDER = {
         },
     },
     "8x8": {
-        "series_8x8_hop_plus": {"en": "none", "zh": "无"},
-        "series_8x8_hop_plus_search": {"en": "in the world that it learned", "zh": "在学到的世界中"},
+        "ladder_8x8_policy": {"en": "none", "zh": "无"},
+        "ladder_8x8_world": {"en": "in the world that it learned", "zh": "在学到的世界中"},
         "ladder_8x8_game": {"en": "in the true game", "zh": "在真实博弈中"},
+        "ladder_8x8_budget": {
+            "en": "in the true game, four times the simulations",
+            "zh": "在真实博弈中，模拟次数乘以四",
+        },
         "ladder_8x8_others": {
             "en": "in the true game, told exactly what they do",
             "zh": "在真实博弈中，告知同桌的真实策略",
+        },
+        "ladder_8x8_playout": {
+            "en": "in the true game, its critic asked 16 steps later",
+            "zh": "在真实博弈中，推迟 16 步再问评论家",
         },
     },
 }
@@ -231,7 +241,9 @@ SELF_PLAY = {
         "omg": "omg_8x8_shared",
         "omg, hindsight goals": "selfplay_8x8_omg_hindsight",
         "hop_plus": "hop_plus_8x8",
-        "hop_plus, from omg": "selfplay_8x8_hop_plus_begun",
+        "hop_plus, from omg": "selfplay_8x8_hop_plus_long",
+        "hop, from hop_plus": "selfplay_8x8_hop",
+        "hop, without arenas": "selfplay_8x8_hop_no_arenas",
     },
 }
 """By board and agent: what it gets among its own."""
@@ -355,6 +367,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "series_4x4": series("4x4"),
     "series_8x8": series("8x8"),
     "series_summary_4x4": series_summary("4x4"),
+    "series_summary_8x8": series_summary("8x8"),
     "known_others": known_others("known_others_4x4", "known_others_8x8"),
     "ladder_4x4": ladder("4x4"),
     "ladder_8x8": ladder("8x8"),
