@@ -48,6 +48,7 @@ COMPANY = {
         "ppo": "series_8x8_ppo",
         "omg": "series_8x8_omg",
         "hop_plus, from omg": "series_8x8_hop_plus",
+        "hop_plus, one_step": "series_8x8_hop_plus_one_step",
         "hop_plus_search": "series_8x8_hop_plus_search",
         "hop_plus, pretrained": "series_8x8_hop_plus_scripts",
         "hop, from hop_plus, pretrained": "series_8x8_hop",
