@@ -243,6 +243,7 @@ SELF_PLAY = {
         "omg, hindsight goals": "selfplay_8x8_omg_hindsight",
         "hop_plus": "hop_plus_8x8",
         "hop_plus, from omg": "selfplay_8x8_hop_plus_long",
+        "hop_plus, one_step": "selfplay_8x8_hop_plus_one_step",
         "hop, from hop_plus": "selfplay_8x8_hop",
         "hop, without arenas": "selfplay_8x8_hop_no_arenas",
     },
