@@ -340,9 +340,8 @@ def search(language: str) -> str:
     times = {"en": "{:.2f} x", "zh": "{:.2f} 倍"}[language]
     rows = []
     for game, found in result["games"].items():
-        rates = found["simulations_per_second"]
-        first = next(iter(rates.values()))
-        rows += [(f"{name}, {game}", f"{rate:,.0f}", times.format(first / rate)) for name, rate in rates.items()]
+        rates, ratios = found["simulations_per_second"], found["times_as_fast"]
+        rows += [(f"{name}, {game}", f"{rate:,.0f}", times.format(ratios[name])) for name, rate in rates.items()]
     return f"{title}\n\n{lines_of(heads, rows)}\n\n{commands_of('search')}"
 
 
