@@ -74,13 +74,14 @@ def lesson_of(name, params, mind, seen):
 
 
 @cache
-def updates(name):
+def updates(name, rate=1e-2):
     """The compiled update of one learner."""
     config = CONFIGS[name]
+    settings = replace(config.modelling, learning_rate=rate)
 
     def update(mind, state, lesson, number):
         learner = (mind, state, lesson, jax.random.fold_in(jax.random.key(5), number))
-        return modelling.update(config.modelling, config.mind, True, jnp.float32(1), learner)
+        return modelling.update(settings, config.mind, True, jnp.float32(1), learner)
 
     return jax.jit(update)
 
@@ -154,6 +155,15 @@ def test_what_is_recalled_is_learned_from(own):
         return float(minds.predict(after, one, goal[:, 0])[:, stay].mean())
 
     assert chance_of_staying(replace(lesson, examples=(*lesson.examples, past))) > chance_of_staying(lesson) + 0.2
+
+
+def test_models_that_learn_at_no_rate_stay_as_they_are(own):
+    """`--modelling.learning-rate 0` keeps pretrained models, to the bit."""
+    mind = hindsight_mind()
+    lesson = jax.jit(partial(lesson_of, "hop"))(own[0], own[1], own[2])
+    after = updates("hop", rate=0.0)(mind, start_optimizer(mind), lesson, 0)[0]
+    for one, other in zip(jax.tree.leaves(mind), jax.tree.leaves(after), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_prior_that_is_kept_stays_as_it_is(own):
