@@ -15,9 +15,8 @@ import pytest
 from hopplus.cli.main import main
 from hopplus.runs.hosts import LOST
 from hopplus.runs.studies.summary import last_update
-from runs.tiny import assert_same_run, last_state, read_lines, train_line
+from runs.tiny import PROGRAM, assert_same_run, last_state, read_lines, train_line
 
-PROGRAM = "from hopplus.cli.main import entry; entry()"
 FEW, MANY, EVERY = 6, 600, 5
 SECONDS = 60
 """After which a host must have noticed that it is alone."""

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from hopplus.runs import load, train, training
-from runs.tiny import assert_same_run, compile_rarely, config, read_lines, train_line
+from runs.tiny import PROGRAM, assert_same_run, compile_rarely, config, read_lines, train_line
 
 UPDATES, EVERY = 40, 2
-PROGRAM = "from hopplus.cli.main import entry; entry()"
 
 
 class StopAfter:

@@ -15,6 +15,7 @@ from hopplus.models.actor_critic import ActorCriticConfig
 from hopplus.runs import RunConfig, run, training
 from hopplus.runs.folder import read_config
 
+PROGRAM = "from hopplus.cli.main import entry; entry()"
 FLAGS = "--game matrix-stag-hunt --envs 8 --rollout-steps 10 --ppo.minibatch-size 40 --network.hidden 8 --seeds 2"
 STEPS_PER_UPDATE = 80
 NUM_DEVICES = len(jax.devices())

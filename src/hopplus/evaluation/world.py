@@ -91,16 +91,13 @@ class Judged(eqx.Module):
 
     worlds: World
     """All of them, stacked."""
+    first: World
     records: dict[str, Record]
     """By who plays."""
     figures: dict[str, dict[str, Any]]
     """The same; and of all together."""
     impossible_drawn: dict[str, int]
     """Of the first world."""
-
-    @property
-    def first(self) -> World:
-        return jax.tree.map(lambda leaf: leaf[0], self.worlds)
 
 
 def judge(
@@ -115,7 +112,7 @@ def judge(
     happened = transitions_of(joined(records.values()))
     drawn = count_impossible(game.spec, first, happened, draws, key=jax.random.fold_in(key, len(records)))
     figures = judge_line_ups(game.spec, partial(sums_of_worlds, game.spec, worlds), records)
-    return Judged(worlds, records, figures, drawn)
+    return Judged(worlds, first, records, figures, drawn)
 
 
 def joined(records: Iterable[Record]) -> Record:
