@@ -14,7 +14,8 @@ from runs.tiny import assert_same_run, last_state, read_lines
 TOLERANCE = 1e-5
 """Of parameters after six updates, where sums over environments are made in another order."""
 KINDS = {
-    "independent": ("ppo", "independent", ("2x1", "8x1"), ("1x2", "1x8", "2x4")),
+    "independent": ("ppo", "independent", ("2x1",), ("1x2",)),
+    "independent, more devices": ("ppo", "independent", ("8x1",), ("1x8", "2x4")),
     "shared": ("ppo", "shared", ("2x1",), ("1x8",)),
     "imagining": ("hop_plus", "shared", ("2x1",), ("1x2",)),
 }
@@ -42,7 +43,11 @@ def learned(folder: Path) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in jax.tree.leaves((state.params, state.minds, state.worlds))]
 
 
-@pytest.mark.parametrize("runs", ["independent", pytest.param("shared", marks=pytest.mark.heavy)], indirect=True)
+@pytest.mark.parametrize(
+    "runs",
+    ["independent", *(pytest.param(kind, marks=pytest.mark.heavy) for kind in ("independent, more devices", "shared"))],
+    indirect=True,
+)
 def test_devices_change_nothing_along_seeds_and_rounding_along_environments(runs):
     folder, along_seeds, others = runs
     for mesh in along_seeds:

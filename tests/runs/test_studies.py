@@ -173,6 +173,7 @@ def test_ctrl_c_stops_a_study_and_the_same_command_completes_it(file):
     assert all(trial.is_done(out) for trial in open_study(out).all_trials())
 
 
+@pytest.mark.heavy  # Ray is started three times; that workers and nodes are killed is looked at above
 def test_a_study_whose_head_is_lost_is_completed_by_the_same_call(undisturbed, tmp_path):
     """The whole cluster dies in the middle, with the driver that was connected to it; another one takes its place."""
     from ray.cluster_utils import Cluster
