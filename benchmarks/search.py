@@ -95,7 +95,7 @@ def compare(game_name: str, side: int, *, quick: bool) -> tuple[list[Program], d
     ]
     if not quick:
         timed.append(bare(planner, mctx.muzero_policy, "mctx alone, muzero_policy"))
-    measure(timed, rounds=5 if quick else 9, seconds=0.7 if quick else 2.0)
+    measure(timed, rounds=5 if quick else 9, seconds=0.4 if quick else 2.0)
     ratios = {each.name: times_as_fast(timed[0], each) for each in timed}
     rows = [(each.name, short(each.steps_per_second), f"{ratios[each.name]:.2f} x") for each in timed]
     title = f"{game_name}: simulations/s, {TABLES} tables x {TREES} trees x {SIMULATIONS} simulations"
