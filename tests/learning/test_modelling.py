@@ -74,10 +74,10 @@ def lesson_of(name, params, mind, seen):
 
 
 @cache
-def updates(name, rate=1e-2):
-    """The compiled update of one learner."""
+def updates(name, **changes):
+    """The compiled update of one learner, with other settings where they are given."""
     config = CONFIGS[name]
-    settings = replace(config.modelling, learning_rate=rate)
+    settings = replace(config.modelling, **changes)
 
     def update(mind, state, lesson, number):
         learner = (mind, state, lesson, jax.random.fold_in(jax.random.key(5), number))
@@ -160,8 +160,8 @@ def test_what_is_recalled_is_learned_from(own):
 def test_models_that_learn_at_no_rate_stay_as_they_are(own):
     """`--modelling.learning-rate 0` keeps pretrained models, to the bit."""
     mind = hindsight_mind()
-    lesson = jax.jit(partial(lesson_of, "hop"))(own[0], own[1], own[2])
-    after = updates("hop", rate=0.0)(mind, start_optimizer(mind), lesson, 0)[0]
+    lesson = jax.jit(partial(lesson_of, "hop"))(*own)
+    after = updates("hop", learning_rate=0.0)(mind, start_optimizer(mind), lesson, 0)[0]
     for one, other in zip(jax.tree.leaves(mind), jax.tree.leaves(after), strict=True):
         np.testing.assert_array_equal(one, other)
 
