@@ -21,8 +21,8 @@ from jax import Array
 
 import bare_stag_hunt as bare
 from hopplus.games.board import Board
-from hopplus.games.coplayers import lineup
 from hopplus.games.game import Game
+from hopplus.games.lineups import lineup
 from hopplus.games.presets import make
 from hopplus.games.rollout import Step, Table, open_table, rollout
 from hopplus.games.stag_hunt import StagHunt, StagHuntState

@@ -21,7 +21,8 @@ from hopplus.evaluation.adaptation import (
 )
 from hopplus.evaluation.statistics import mean_of_known
 from hopplus.games.board import Board
-from hopplus.games.coplayers import Lineup, Policy, lineup
+from hopplus.games.coplayers import Lineup, Policy
+from hopplus.games.lineups import lineup
 from hopplus.games.presets import make
 from hopplus.games.rollout import open_table, rollout
 from hopplus.games.stag_hunt import StagHunt

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hopplus.games.contract import Eager
-from hopplus.games.coplayers import Lineup, Random, lineup, read_policies, scripts_for, seat_names
+from hopplus.games.coplayers import Lineup, Random, read_policies, scripts_for, seat_names
+from hopplus.games.lineups import lineup
 from hopplus.games.presets import make
 
 GAME = make("stag-hunt-4x4")

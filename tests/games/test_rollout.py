@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import chisquare
 
 from hopplus.games.board import Board
-from hopplus.games.coplayers import lineup
+from hopplus.games.lineups import lineup
 from hopplus.games.rollout import open_table, play_episode, random_levels, rollout, sample_actions
 from hopplus.games.stag_hunt import StagHunt
 

@@ -47,7 +47,7 @@ def agent():
 @cache
 def begin():
     played = agent()[0]
-    stacked = jax.jit(partial(branches, CONFIG, 48, GAME))(played.after.tables, played.steps)
+    stacked = jax.jit(partial(branches, CONFIG, 48, 2, GAME))(played.after.tables, played.steps)
     return jax.tree.map(lambda leaf: leaf[1], stacked)
 
 
@@ -63,10 +63,30 @@ def test_it_begins_where_the_seat_really_was():
     played = agent()[0]
     views = jax.vmap(GAME.observe)(played.after.tables.state)
     found: Branches = begin()
-    count = CONFIG.num_tables(48)
+    count = CONFIG.num_tables(48, 2)
     np.testing.assert_array_equal(found.views.planes, views.planes[np.arange(count) % len(views.planes), 1])
     real = played.steps.observation.planes[played.steps.reset_before][:, 1]
     assert all(any(np.array_equal(one, other) for other in real) for one in found.starts.planes)
+
+
+@pytest.mark.parametrize(("ratio", "members"), [(0.95, 2), (0.999, 3), (0.5, 3)])
+def test_every_member_of_the_world_has_environments_to_imagine(ratio, members):
+    """A real ratio near 1 once left fewer of them than members, and so none at all."""
+    count = replace(CONFIG, real_ratio=ratio).num_tables(16 * 36, members)
+    assert count >= members and count % members == 0
+
+
+def test_without_a_reset_imagined_episodes_begin_where_the_seat_was_in_the_game():
+    """Snowdrift lasts 50 steps, a rollout 36: no episode need begin in one."""
+    played = agent()[0]
+    steps = played.steps
+    nobody_resets = replace(steps, reset_before=jnp.zeros_like(steps.reset_before))
+    found = jax.jit(partial(branches, CONFIG, 48, 2, GAME))(played.after.tables, nobody_resets)
+    assert found is not None
+    blank = ~np.any(np.asarray(found.starts.planes), axis=(-1, -2, -3))
+    assert np.asarray(steps.in_game).any(axis=(0, 1)).all() and not blank.any()
+    different = {one.tobytes() for one in np.asarray(found.starts.planes[0])}
+    assert len(different) == len(found.starts.planes[0]), "not the same view for every environment"
 
 
 def test_goals_are_those_that_the_seat_infers():
@@ -208,7 +228,7 @@ def test_a_whole_batch_has_real_and_imagined_samples_and_says_so():
     batch, metrics = program((params, mind, members), trust_of(CONFIG, NO_ERROR), real, stacked, key=jax.random.key(0))
     assert isinstance(batch.source, Source)
     imagined_samples = np.asarray(batch.source.imagined)
-    assert imagined_samples.sum() == CONFIG.num_tables(48) // 2 * 2 * CONFIG.length
+    assert imagined_samples.sum() == CONFIG.num_tables(48, 2) * CONFIG.length
     assert float(metrics["count/samples/imagined"]) == (np.asarray(batch.active) & imagined_samples).sum() > 0
     assert {"imagined/reward_mean", "imagined/return_max", "imagined/old_value_std"} <= set(metrics)
     assert np.all(np.isfinite(batch.targets))

@@ -4,6 +4,7 @@ import json
 import logging
 import math
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import jax
@@ -16,7 +17,12 @@ from hopplus.games.bridges.pettingzoo import parallel_env
 from hopplus.games.coplayers import Lineup, read_policies
 from hopplus.games.game import Observation
 from hopplus.games.rollout import play_episode
-from hopplus.runs import load, train, training
+from hopplus.learning.learner import LearnerConfig
+from hopplus.learning.ppo import PPOConfig
+from hopplus.models.world import WorldConfig
+from hopplus.runs import RunConfig, load, train, training
+from hopplus.runs.agents import AGENTS, learner_of
+from hopplus.runs.folder import open_folder
 from runs.tiny import assert_same_run, compile_rarely, config, events, read_lines, train_line
 
 HUNT = "--game stag-hunt-4x4 --envs 4 --rollout-steps 8 --steps 256 --checkpoint-every 4"
@@ -231,6 +237,31 @@ def test_a_run_whose_entropy_bonus_falls_cannot_become_longer(tmp_path, capsys):
     complaint = capsys.readouterr().err.strip().split("\n")[-1]
     assert "the entropy bonus falls" in complaint and "give --steps 160" in complaint
     assert (tmp_path / "run" / "config.json").read_bytes() == before
+
+
+def test_a_run_whose_world_learns_more_slowly_cannot_become_longer(tmp_path):
+    usual = LearnerConfig(
+        world=WorldConfig(members=1), ppo=PPOConfig(entropy_coefficient=0.01, final_entropy_coefficient=0.01)
+    )
+    open_folder(tmp_path, RunConfig(steps=100_000, learner=usual))
+    with pytest.raises(ValueError, match="the learning rate of the world falls"):
+        open_folder(tmp_path, RunConfig(steps=200_000, learner=usual))
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_agent_named_in_python_is_that_agent(agent):
+    """`RunConfig(agent="hop")` once trained plain PPO under the name of hop."""
+    assert RunConfig(agent=agent).learner == learner_of(agent) == RunConfig.for_agent(agent).learner
+    few = RunConfig.for_agent(agent, game="stag-hunt-8x8", seeds=3, learner={"envs": 7})
+    assert (few.agent, few.game, few.seeds, few.learner) == (
+        agent,
+        "stag-hunt-8x8",
+        3,
+        replace(learner_of(agent), envs=7),
+    )
+    if agent != "ppo":
+        with pytest.raises(ValueError, match=f"the agent is {agent}, which has opponent models"):
+            RunConfig(agent=agent, learner=LearnerConfig())
 
 
 def test_weights_and_biases_get_numbers_that_they_can_draw(tmp_path, monkeypatch):

@@ -1,8 +1,9 @@
 """Games as pure functions: the rules, scripted players, drawing, checks, and bridges to other libraries."""
 
 from hopplus.games.board import Board
-from hopplus.games.coplayers import Lineup, Policy, lineup
+from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.game import Game, GameSpec, Observation, Plane
+from hopplus.games.lineups import lineup
 from hopplus.games.matrix import MatrixGame
 from hopplus.games.presets import PRESETS, make
 from hopplus.games.rollout import Episode, Step, Table, advance, open_table, play_episode, rollout

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PyTree, UInt8
 
 from hopplus.games.board import MOVE_NAMES
-from hopplus.games.game import Game, GameSpec, Observation
+from hopplus.games.game import GameSpec, Observation
 from hopplus.games.paths import FAR, paths_around_walls, straight_paths
 
 Memory = PyTree[Array]
@@ -231,16 +231,6 @@ SCRIPTS: dict[str, tuple[str | None, Callable[..., Policy]]] = {
 def scripts_for(spec: GameSpec) -> list[str]:
     """The names of the scripts that can play this game."""
     return [name for name, (plane, _) in SCRIPTS.items() if plane is None or spec.has_plane(plane)]
-
-
-def lineup(text: str, game: Game) -> Lineup:
-    """Read a table of seats such as `nearest_stag,patient_stag(3),noisy(nearest_hare,0.1),random`."""
-    spec = game.spec
-    policies = read_policies(text, spec)
-    if len(policies) != spec.num_agents:
-        seats = spec.num_agents
-        raise ValueError(f"the line-up {text!r} names {len(policies)} players, but {spec.name} has {seats} seats")
-    return Lineup(policies)
 
 
 def read_policies(text: str, spec: GameSpec) -> tuple[Policy, ...]:

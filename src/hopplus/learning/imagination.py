@@ -74,9 +74,10 @@ class ImaginationConfig:
         fine = 0 <= self.counterfactual <= 1
         check_number("imagination", "counterfactual", self.counterfactual, fine, "between 0 and 1")
 
-    def num_tables(self, real_steps: int) -> int:
-        """Imagined tables of each seat, for so many real steps."""
-        return max(round(real_steps * (1 / self.real_ratio - 1) / self.length), 1)
+    def num_tables(self, real_steps: int, num_members: int) -> int:
+        """Imagined environments of each seat, for so many real steps: as many for each member of the world."""
+        wanted = round(real_steps * (1 / self.real_ratio - 1) / self.length)
+        return max(wanted // num_members, 1) * num_members
 
 
 class Company(eqx.Module):
@@ -173,7 +174,7 @@ class Branches(eqx.Module):
 
 
 def branches(
-    config: ImaginationConfig, real_steps: int, game: Game, tables: Table, steps: Trajectory
+    config: ImaginationConfig, real_steps: int, num_members: int, game: Game, tables: Table, steps: Trajectory
 ) -> Branches | None:
     """For each learning seat, stacked; `tables` as they are after the steps."""
     if not config.is_used:
@@ -182,13 +183,30 @@ def branches(
     thought, _ = tables.memory
     seats_first = lambda leaf: jnp.moveaxis(leaf, 1, 0)  # noqa: E731
     seen = jax.tree.map(lambda leaf: leaf[:, :num_learning], jax.vmap(game.observe)(tables.state))
-    chosen = np.arange(config.num_tables(real_steps)) % num_envs
+    chosen = np.arange(config.num_tables(real_steps, num_members)) % num_envs
     views, impression = jax.tree.map(lambda leaf: seats_first(leaf)[:, chosen], (seen, thought.impression))
-    is_first = steps.reset_before.reshape(-1)
-    first = jnp.argsort(~is_first)[:num_envs]
-    first = jnp.where(is_first[first], first, first[0])
-    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[first], steps.observation)
-    return Branches(views, impression, jax.tree.map(seats_first, flat))
+    in_game = jnp.moveaxis(steps.in_game[:, :, :num_learning], 2, 0)
+    first = jax.vmap(partial(_starts, steps.reset_before))(in_game)
+    flat = jax.tree.map(lambda leaf: seats_first(leaf.reshape(-1, *leaf.shape[2:])), steps.observation)
+    pick = jax.vmap(lambda leaf, chosen: leaf[chosen])
+    starts = jax.tree.map(lambda leaf: pick(leaf, first), flat)
+    return Branches(views, impression, starts)
+
+
+def _starts(reset_before: Bool[Array, "envs time"], in_game: Bool[Array, "envs time"]) -> Int32[Array, " envs"]:
+    """Which steps, counted through all environments, an imagined episode of one seat may begin at.
+
+    First states of episodes. Where no episode began in the record, states in which the seat was in the game, the
+    earliest of every environment first.
+    """
+    num_envs, num_steps = reset_before.shape
+    count = num_envs * num_steps
+    steps = np.arange(count, dtype=np.int32).reshape(num_envs, num_steps)
+    kind = jnp.where(reset_before, 0, jnp.where(in_game, 1, 2)).astype(jnp.int32)
+    rank = kind * count + jnp.where(reset_before, steps, (steps % num_steps) * num_envs + steps // num_steps)
+    first = jnp.argsort(rank.reshape(-1))[:num_envs]
+    kind = kind.reshape(-1)[first]
+    return jnp.where(kind == kind[0], first, first[0]).astype(jnp.int32)
 
 
 def draw_company(
@@ -302,8 +320,8 @@ def imagined_batch(
     """Real and imagined samples of one learner, [seats, samples], and what the imagined ones are like."""
     params, mind, members = agent
     num_members, num_seats = members.cell.bias.shape[0], real.active.shape[0]
-    num_tables = begin.views.time.shape[1] // num_members * num_members
-    cut = lambda leaf: leaf[:, :num_tables].reshape(num_seats, num_members, -1, *leaf.shape[2:])  # noqa: E731
+    num_tables = begin.views.time.shape[1]
+    cut = lambda leaf: leaf.reshape(num_seats, num_members, -1, *leaf.shape[2:])  # noqa: E731
     views, impression = jax.tree.map(cut, (begin.views, begin.impression))
     keys = jax.random.key_data(jax.random.split(key, (num_seats, num_members)))
 

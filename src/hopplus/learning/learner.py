@@ -183,7 +183,7 @@ def init_worlds(
     """Each learner's members, their optimisers, and an empty memory of what happened."""
     if not config.world.is_used:
         return None, None, None
-    keys_of = lambda key: jax.random.split(stream(key, "world"), config.world.members)  # noqa: E731
+    keys_of = lambda key: jax.random.split(stream(key, "world parameters"), config.world.members)  # noqa: E731
     over_members = lambda fn: jax.vmap(jax.vmap(fn))  # noqa: E731
     members = over_members(lambda key: world.init(config.world, spec, key=key))(jax.vmap(keys_of)(learner_keys))
     return members, over_members(worlds.optimizer().init)(members), replay.empty(config.replay, spec)
@@ -288,7 +288,7 @@ def play(config: LearnerConfig, task: Task, state: LearnerState) -> Experience:
         batch=look_back(config.ppo, paid, last_values),
         seen=seen,
         goals_seen=first_tables(seen, config.modelling.goal_tables) if config.mind.goals.is_latent else None,
-        begin=branches(config.imagination, config.steps_per_update, task.game, tables, steps),
+        begin=branches(config.imagination, config.steps_per_update, config.world.members, task.game, tables, steps),
         replay=kept,
         happened=happened,
     )

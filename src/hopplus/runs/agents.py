@@ -21,6 +21,16 @@ ABOUT = {
 AGENTS = tuple(ABOUT)
 
 
+def parts_of(learner: LearnerConfig) -> list[str]:
+    """What a learner has besides its policy and critic."""
+    has = {
+        "opponent models": learner.mind.others.models != "none",
+        "planning": learner.planning.is_used,
+        "a world": learner.world.is_used,
+    }
+    return [name for name, is_there in has.items() if is_there]
+
+
 def learner_of(agent: str, learner: LearnerConfig | None = None) -> LearnerConfig:
     """The settings of an agent of that name."""
     minds = {

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 import tyro
 
@@ -10,6 +10,7 @@ from hopplus.games.coplayers import Lineup, read_policies
 from hopplus.games.game import NUM_SEEDS, Game
 from hopplus.games.presets import PRESETS, make
 from hopplus.learning.learner import LearnerConfig, Task
+from hopplus.runs.agents import learner_of, parts_of
 
 
 def check_seed(seed: int) -> None:
@@ -46,11 +47,26 @@ class RunConfig:
     """Updates between two checkpoints: the most that a killed run loses."""
     wandb: str | None = None
     """The Weights & Biases project to log to as well."""
-    learner: Annotated[LearnerConfig, tyro.conf.arg(name="")] = field(default_factory=LearnerConfig)
-    """How the agent learns."""
+    learner: Annotated[LearnerConfig, tyro.conf.arg(name="")] = field(default=cast(LearnerConfig, None))
+    """How the agent learns; the agent's own settings unless said otherwise."""
+
+    @staticmethod
+    def for_agent(agent: str, *, learner: dict[str, Any] | None = None, **settings: Any) -> "RunConfig":
+        """The settings of an agent by its name, with changes.
+
+        `RunConfig.for_agent("hop_plus", game="stag-hunt-4x4", seeds=3, learner={"envs": 8})`
+        """
+        return RunConfig(agent=cast(Any, agent), learner=replace(learner_of(agent), **(learner or {})), **settings)
 
     def __post_init__(self):
+        if self.learner is None:
+            object.__setattr__(self, "learner", learner_of(self.agent))
         self.learner.check()
+        if not parts_of(self.learner) and (named := parts_of(learner_of(self.agent))):
+            raise ValueError(
+                f"the agent is {self.agent}, which has {' and '.join(named)}, but these learner settings are plain "
+                f"PPO's; start from RunConfig.for_agent({self.agent!r}), or name the agent ppo"
+            )
         for name, value in (("seeds", self.seeds), ("checkpoint-every", self.checkpoint_every)):
             if value < 1:
                 raise ValueError(f"--{name} is {value}; give 1 or more")

@@ -185,6 +185,8 @@ def _annealed(flat: dict[str, Any]) -> str | None:
         return "the entropy bonus falls (unless --ppo.final-entropy-coefficient is the same as the first)"
     if flat["learner.mind.others.models"] != "none":
         return "the learning rate of the models falls"
+    if flat["learner.world.members"] > 0:
+        return "the learning rate of the world falls"
     return None
 
 

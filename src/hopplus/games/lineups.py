@@ -1,0 +1,98 @@
+"""Line-ups from names and from players of your own, each checked once when the line-up is made."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int32, Key
+
+from hopplus.games.coplayers import Lineup, Policy, read_policies
+from hopplus.games.game import Game
+from hopplus.games.rollout import random_levels, sample_actions
+
+NUM_EPISODES = 16
+"""Episodes of random play that a player of your own is asked about."""
+ROUNDING = 1e-3
+"""How far from 1 the sum of its probabilities may be."""
+FAULTS = (
+    "gives a probability that is not finite",
+    "gives a negative probability",
+    "gives probabilities that do not sum to 1",
+    "gives an illegal action a probability above 0",
+)
+
+
+def lineup(players: str | Sequence[Any], game: Game) -> Lineup:
+    """A player for each seat: text such as `nearest_stag,patient_stag(3),random`, or names and players in a list.
+
+    Players of your own are asked about states of random play; what is no distribution over legal actions raises.
+    """
+    spec = game.spec
+    parts = [players] if isinstance(players, str) else players
+    policies: list[Policy] = []
+    for part in parts:
+        policies += read_policies(part, spec) if isinstance(part, str) else [check_policy(part, game)]
+    if len(policies) != spec.num_agents:
+        raise ValueError(
+            f"the line-up {players!r} names {len(policies)} players, but {spec.name} has {spec.num_agents} seats"
+        )
+    return Lineup(tuple(policies))
+
+
+def check_policy(policy: Any, game: Game) -> Policy:
+    """The policy itself; raises where its answers are no distributions over the legal actions.
+
+    It is asked in every seat of some episodes of random play.
+    """
+    name = type(policy).__name__
+    if not isinstance(policy, Policy):
+        raise ValueError(f"{name} is no player; subclass hopplus.games.Policy")
+    expected = (game.spec.num_actions,)
+    view = jax.eval_shape(lambda: jax.tree.map(lambda leaf: leaf[0], game.observe(game.reset(key=jax.random.key(0)))))
+    legal = jax.ShapeDtypeStruct(expected, bool)
+    answer, _ = jax.eval_shape(lambda view, legal: policy(view, legal, policy.start()), view, legal)
+    if answer.shape != expected:
+        raise ValueError(
+            f"the player {name} gives an array of shape {answer.shape}; give one probability for each of the "
+            f"{game.spec.num_actions} actions of {game.spec.name}"
+        )
+    keys = jax.random.split(jax.random.key(0), NUM_EPISODES)
+    faults = np.asarray(jax.jit(jax.vmap(lambda key: _faults(policy, game, key)))(keys))
+    for fault, is_there in zip(FAULTS, np.any(faults, axis=(0, 1, 2)), strict=True):
+        if is_there:
+            raise ValueError(f"the player {name} {fault}; it must return a distribution over the legal actions")
+    return policy
+
+
+def _faults(policy: Policy, game: Game, key: Key[Array, ""]) -> Bool[Array, "steps agents faults"]:
+    """Which of FAULTS the policy shows at each step of one episode of random play, in each seat."""
+    num_agents, horizon = game.spec.num_agents, game.spec.horizon
+    first_key, act_key, step_key = jax.random.split(key, 3)
+    memory = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_agents, *jnp.shape(leaf))), policy.start())
+
+    def one_step(carry, step):
+        state, memory = carry
+        levels, numbers = step
+        legal = game.legal(state)
+        answers, memory = jax.vmap(policy)(game.observe(state), legal, memory)
+        found = jax.vmap(_faults_of)(answers, legal)
+        actions: Int32[Array, " agents"] = sample_actions(legal / jnp.sum(legal, axis=-1, keepdims=True), levels=levels)
+        state, _ = game.step(state, actions, key=jax.random.wrap_key_data(numbers))
+        return (state, memory), found & ~game.terminated(carry[0])[:, None]
+
+    numbers = jax.random.key_data(jax.random.split(step_key, horizon))
+    levels = random_levels(horizon, num_agents, key=act_key)
+    return jax.lax.scan(one_step, (game.reset(key=first_key), memory), (levels, numbers))[1]
+
+
+def _faults_of(answer: Array, legal: Bool[Array, " actions"]) -> Bool[Array, " faults"]:
+    return jnp.stack(
+        [
+            ~jnp.all(jnp.isfinite(answer)),
+            jnp.any(answer < 0),
+            jnp.abs(jnp.sum(answer) - 1) > ROUNDING,
+            jnp.any((answer > 0) & ~legal),
+        ]
+    )

@@ -1,0 +1,38 @@
+"""Every consumer of random numbers has a stream of its own."""
+
+from dataclasses import replace
+
+import jax
+
+from hopplus.games.board import Board
+from hopplus.games.coplayers import Lineup
+from hopplus.games.stag_hunt import StagHunt
+from hopplus.learning import learner
+from hopplus.learning.imagination import ImaginationConfig
+from hopplus.learning.learner import Task
+from hopplus.learning.replay import ReplayConfig
+from hopplus.models.world import WorldConfig
+from learning.played import CONFIGS
+
+CONFIG = replace(
+    CONFIGS["omg"],
+    world=WorldConfig(members=2, hidden=4, pooled=2),
+    replay=ReplayConfig(size=64, tables=2),
+    imagination=ImaginationConfig(real_ratio=0.5, length=2),
+)
+
+
+def test_no_name_serves_both_the_first_state_and_an_update(monkeypatch):
+    """The stream "world" once gave the world's parameters and the samples it was trained on."""
+    at_start, in_updates = [], []
+
+    def noting(function, names):
+        return lambda key, name, *rest: names.append(name) or function(key, name, *rest)
+
+    monkeypatch.setattr(learner, "stream", noting(learner.stream, at_start))
+    monkeypatch.setattr(learner, "at", noting(learner.at, in_updates))
+    task = Task(StagHunt(grid=Board(3, 3), num_players=2, num_hares=1, horizon=4), Lineup(()), 4)
+    state = jax.eval_shape(lambda: learner.init(CONFIG, task, key=jax.random.key(0)))
+    jax.eval_shape(lambda state: learner.train_step(CONFIG, task, state), state)
+    assert {"network", "mind", "world parameters"} <= set(at_start) and {"world", "models"} <= set(in_updates)
+    assert not set(at_start) & set(in_updates)
