@@ -10,9 +10,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from hopplus.learning.devices import MeshConfig, num_cores, on_every, use_cores
-from hopplus.learning.learner import LearnerConfig
-from hopplus.models.goals import GoalsConfig
+from hopplus.core.devices import on_every, use_cores
+from hopplus.core.mesh import MeshConfig, num_cores
+from hopplus.learning.config import LearnerConfig
+from hopplus.models.config import GoalsConfig
 from hopplus.runs.agents import learner_of
 from hopplus.runs.config import RunConfig
 from hopplus.runs.training import compile_program, seed_keys
@@ -25,7 +26,7 @@ WARM_UP = 40
 def variants() -> dict[str, LearnerConfig]:
     cores = LearnerConfig(mesh=MeshConfig(envs=num_cores()))
     agents = {name: learner_of(name, cores) for name in ("ppo", "omg")}
-    with_goals = lambda goals: replace(agents["omg"], mind=replace(agents["omg"].mind, goals=goals))  # noqa: E731
+    with_goals = lambda goals: replace(agents["omg"], opponents=replace(agents["omg"].opponents, goals=goals))  # noqa: E731
     return {
         "ppo": agents["ppo"],
         "omg, 16 dimensions": agents["omg"],

@@ -263,6 +263,7 @@ def main() -> None:
     settings = Settings()
     init, update = make_update(options.side, settings, shared_board=options.shared_board)
     state, key = init(jax.random.key(0)), jax.random.key(1)
+    started = time.perf_counter()
     for number in range(1, options.updates + 1):
         state, mean_return = update(state, jax.random.fold_in(key, number))
         if number == 1:

@@ -120,7 +120,7 @@ class TieToTheFirst(Coins):
 
 
 class Foraging(SmallEnv):
-    """A line of nine cells with food in one of them: whoever gets there is paid for speed, and leaves."""
+    """A line of nine cells with food in one of them: a player that gets there is paid for speed, and leaves."""
 
     num_players, num_actions, horizon, num_seen = 3, 3, 20, 2
     cells = 9
@@ -170,21 +170,21 @@ def others() -> dict[str, Callable[[], ParallelEnv]]:
     """Fair environments by other people, where they are installed."""
     if find_spec("mpe2") is None:
         return {}
-    from mpe2 import simple_spread_v3, simple_tag_v3
+    from mpe2 import simple_spread_v3, simple_tag_v3  # pyright: ignore[reportMissingImports]
 
     return {"mpe2 simple_spread_v3": simple_spread_v3.parallel_env, "mpe2 simple_tag_v3": simple_tag_v3.parallel_env}
 
 
 def judge(seconds: float) -> list[dict[str, Any]]:
     """What the doctor says of each environment."""
-    from hopplus.doctor.game import ask_env
+    from hopplus.doctor.game import examine_env
 
     biased = {env.__name__: env for env in BIASED}
     fair = {env.__name__: env for env in FAIR} | {"hopplus stag-hunt-4x4": stag_hunt} | others()
     judged = []
     for planted, envs in ((True, biased), (False, fair)):
         for name, make_env in envs.items():
-            answer = ask_env(make_env, name, seconds=seconds)
+            answer = examine_env(make_env, name, seconds=seconds)
             to_blame = dict.fromkeys(
                 finding.check for finding in answer.findings if finding.verdict in ("suspicious", "broken")
             )

@@ -1,8 +1,8 @@
-"""Does the doctor find what is wrong, and only that?
+"""Does the doctor find faults, and only faults?
 
-Every named fault is switched on for one run of 5 seeds, which is then examined: found means that something is broken
-and that the first module to blame is the right one. Then runs without a fault, of other keys, of ppo and of hop_plus:
-any verdict of suspicious or broken is a false alarm. What was examined once is not examined again.
+Every named fault is switched on for one run of 5 seeds, which is then examined. It counts as found if the verdict is
+broken and the right module is blamed first. Then runs without a fault are examined, of ppo and hop_plus with other
+seeds: any verdict of suspicious or broken is a false alarm. Finished examinations are not repeated.
 
     python benchmarks/doctor.py                     # 15 faults, 20 clean runs
     python benchmarks/doctor.py --quick             # 3 faults, 1 clean run
@@ -23,7 +23,7 @@ from typing import Any
 
 from rich.progress import Progress
 
-from hopplus.doctor.examine import examine
+from hopplus.doctor.examination import examine
 from hopplus.doctor.faults import FAULTS, switched_on
 from hopplus.runs import RunConfig, train
 from hopplus.runs.agents import learner_of
@@ -39,8 +39,9 @@ QUESTIONS = ("game", "seats", "others", "world", "critic")
 
 
 def one(name: str, folder: Path) -> dict[str, Any]:
-    """Train and examine one run: of a fault, or a clean one, named by its agent and its seed."""
+    """Train and examine one run: with a named fault, or a clean one, named by its agent and its seed."""
     fault = FAULTS.get(name)
+    agent: Any
     agent, seed = (fault.agent, 0) if fault else name.split("-")
     game = (fault.game if fault else None) or "stag-hunt-4x4"
     learner = learner_of(agent)
@@ -51,25 +52,26 @@ def one(name: str, folder: Path) -> dict[str, Any]:
         started = time.perf_counter()
         train(config, folder / "run")
         trained = time.perf_counter()
-        found = examine(folder / "run", QUESTIONS)
-    told = [finding for finding in found.findings if finding.verdict in ("suspicious", "broken")]
-    first = next((each for each in told if found.suspects and each.module == found.suspects[0]), None)
+        examination = examine(folder / "run", QUESTIONS)
+    alarms = [finding for finding in examination.findings if finding.verdict in ("suspicious", "broken")]
+    suspects = examination.suspects
+    first = next((each for each in alarms if suspects and each.module == suspects[0]), None)
     return {
         "name": name,
         "about": fault.about if fault else f"nothing wrong: {agent}, seed {seed}",
         "expected": fault.module if fault else None,
-        "verdict": found.verdict,
-        "suspects": list(found.suspects),
-        "question": next((each.question for each in found.answers if first in each.findings), None),
+        "verdict": examination.verdict,
+        "suspects": list(suspects),
+        "question": next((each.question for each in examination.answers if first in each.findings), None),
         "evidence": first.says if first else "",
-        "alarms": [f"{each.check}: {each.verdict}: {each.says}" for each in told],
+        "alarms": [f"{each.check}: {each.verdict}: {each.says}" for each in alarms],
         "training_seconds": round(trained - started, 1),
         "doctor_seconds": round(time.perf_counter() - trained, 1),
     }
 
 
 def in_a_process(name: str, folder: Path) -> dict[str, Any]:
-    """Its own process, so that a fault cannot outlive its run; kept in a file."""
+    """Run `one` in its own process, so that a fault cannot outlive its run. The result is kept in a file."""
     path = folder / name / "result.json"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,6 +87,7 @@ def in_a_process(name: str, folder: Path) -> dict[str, Any]:
 
 
 def is_found(result: dict[str, Any]) -> bool:
+    """The first module to blame is the one that has the fault."""
     return result["verdict"] == "broken" and result["suspects"][0] == result["expected"]
 
 
@@ -104,8 +107,8 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
     for each in results:
         right = is_found(each) if each["expected"] else not each["alarms"]
         blamed = each["suspects"][0] if each["suspects"] else ""
-        told = (each["verdict"], each["question"] or "", blamed, each["evidence"])
-        yield each["about"], "yes" if right else "NO", *told, f"{each['doctor_seconds']:.0f}"
+        cells = (each["verdict"], each["question"] or "", blamed, each["evidence"])
+        yield each["about"], "yes" if right else "NO", *cells, f"{each['doctor_seconds']:.0f}"
 
 
 def main() -> None:
@@ -117,8 +120,8 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        found = one(options.one, options.folder / options.one)
-        (options.folder / options.one / "result.json").write_text(json.dumps(found, indent=1) + "\n")
+        result = one(options.one, options.folder / options.one)
+        (options.folder / options.one / "result.json").write_text(json.dumps(result, indent=1) + "\n")
         return
     clean = [f"{'hop_plus' if seed <= CLEAN_HOP_PLUS else 'ppo'}-{seed}" for seed in range(1, CLEAN + 1)]
     names = [*QUICK, "ppo-5"] if options.quick else [*FAULTS, *clean]
@@ -127,15 +130,16 @@ def main() -> None:
         bar = progress.add_task("runs", total=len(names))
 
         def examined(name: str) -> dict[str, Any]:
-            found = in_a_process(name, options.folder)
+            result = in_a_process(name, options.folder)
             progress.advance(bar)
-            return found
+            return result
 
         results = list(pool.map(examined, names))
     columns = ("fault", "as it should be", "verdict", "question", "blamed", "evidence", "doctor, s")
     print_table(f"faults and clean runs, {SEEDS} seeds each", columns, rows(results))
     command = " ".join(["python benchmarks/doctor.py", *(["--quick"] if options.quick else [])])
-    print_json({"command": command, **summary(results), "results": results}, PACKAGES)
+    results = [{**each, "found": is_found(each)} for each in results]
+    print_json({**summary(results), "results": results}, PACKAGES, command=command)
 
 
 if __name__ == "__main__":

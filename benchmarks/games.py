@@ -24,7 +24,7 @@ from hopplus.games.board import Board
 from hopplus.games.game import Game
 from hopplus.games.lineups import lineup
 from hopplus.games.presets import make
-from hopplus.games.rollout import Step, Table, open_table, rollout
+from hopplus.games.rollout import EnvState, Step, init_env, rollout
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
 from measure import (
     PROGRESS,
@@ -64,19 +64,19 @@ def product(num_envs: int, game: Game | None = None) -> Program:
     """The public rollout, many tables at once."""
     game = game or make("stag-hunt-8x8")
     players = lineup(",".join(["random"] * game.spec.num_agents), game)
-    tables = jax.jit(jax.vmap(lambda key: open_table(game, players, key=key)))(table_keys(0, num_envs))
-    tables = replace(tables, state=replace(tables.state, time=spread_times(num_envs)))
+    envs = jax.jit(jax.vmap(lambda key: init_env(game, players, key=key)))(env_keys(0, num_envs))
+    envs = replace(envs, state=replace(envs.state, time=spread_times(num_envs)))
 
     def recorded(step: Step) -> tuple[Array, ...]:
         return step.observation.planes, step.actions, step.rewards, step.terminated_after
 
-    def play(tables: Table, key: Array, num_steps: int) -> tuple[Table, Any]:
-        def one_table(table: Table, key: Array) -> tuple[Table, Any]:
-            return rollout(game, players, table, num_steps, key=key, record=recorded)
+    def play(envs: EnvState, key: Array, num_steps: int) -> tuple[EnvState, Any]:
+        def one_env(env: EnvState, key: Array) -> tuple[EnvState, Any]:
+            return rollout(game, players, env, num_steps, key=key, record=recorded)
 
-        return jax.vmap(one_table, out_axes=(0, 1))(tables, jax.random.split(key, num_envs))
+        return jax.vmap(one_env, out_axes=(0, 1))(envs, jax.random.split(key, num_envs))
 
-    return block_program("hopplus", play, tables, num_envs=num_envs, agents=game.spec.num_agents)
+    return block_program("hopplus", play, envs, num_envs=num_envs, agents=game.spec.num_agents)
 
 
 def bare_scan(num_envs: int) -> Program:
@@ -86,7 +86,7 @@ def bare_scan(num_envs: int) -> Program:
     return block_program("bare scan", bare.play, state, num_envs=num_envs, agents=bare.PLAYERS)
 
 
-def pettingzoo_bridge(_: int) -> Program:
+def pettingzoo_bridge(_num_envs: int) -> Program:
     """One table, stepped from Python."""
     from hopplus.games.bridges.pettingzoo import parallel_env
 
@@ -108,7 +108,7 @@ def pettingzoo_bridge(_: int) -> Program:
     return Program("PettingZoo bridge", run, num_steps, env.game_spec.num_agents)
 
 
-def table_keys(seed: int, num_envs: int) -> Array:
+def env_keys(seed: int, num_envs: int) -> Array:
     return jax.random.split(jax.random.key(seed), num_envs)
 
 
@@ -140,10 +140,21 @@ def compare(sizes: tuple[int, ...], *, quick: bool) -> dict[str, Any]:
         name: {
             "agents": next(iter(row.values())).agents,
             "env_steps_per_second": {size: program.steps_per_second for size, program in row.items()},
+            "at_most_envs": at_most_envs(row, programs["hopplus"]),
         }
         for name, row in programs.items()
     }
     return {**ratios, "programs": raw, "missing": missing}
+
+
+def at_most_envs(row: dict[int, Program], ours: dict[int, Program]) -> dict[str, float]:
+    """Rates of a program with the most environments that it was run with, and how many times as fast hopplus is."""
+    program, product = row[max(row)], ours[max(ours)]
+    return {
+        "env_steps_per_second": program.steps_per_second,
+        "agent_steps_per_second": program.agent_steps_per_second,
+        "hopplus_over": product.agent_steps_per_second / program.agent_steps_per_second,
+    }
 
 
 def make_programs(sizes: tuple[int, ...], *, quick: bool) -> tuple[dict[str, dict[int, Program]], dict[str, str]]:
@@ -250,16 +261,15 @@ def crowded_states(num_envs: int) -> bare.State:
     choice = generator.integers(bare.PREY, size=(bare.PLAYERS, num_envs))
     on_prey = np.take_along_axis(cells, choice, axis=0)
     anywhere = generator.integers(bare.CELLS, size=on_prey.shape)
-    state = bare.State(
-        position=np.where(generator.random(on_prey.shape) < 0.5, on_prey, anywhere).astype(np.int32),
-        present=generator.random(on_prey.shape) < 0.8,
-        last_actions=generator.integers(-1, 7, size=on_prey.shape).astype(np.int32),
-        prey_position=cells.astype(np.int32),
-        prey_alive=generator.random(cells.shape) < 0.8,
-        walls=np.zeros((num_envs, bare.CELLS), bool),
-        time=np.asarray(spread_times(num_envs)),
+    return bare.State(
+        position=jnp.asarray(np.where(generator.random(on_prey.shape) < 0.5, on_prey, anywhere), jnp.int32),
+        present=jnp.asarray(generator.random(on_prey.shape) < 0.8),
+        last_actions=jnp.asarray(generator.integers(-1, 7, size=on_prey.shape), jnp.int32),
+        prey_position=jnp.asarray(cells, jnp.int32),
+        prey_alive=jnp.asarray(generator.random(cells.shape) < 0.8),
+        walls=jnp.zeros((num_envs, bare.CELLS), bool),
+        time=spread_times(num_envs),
     )
-    return jax.tree.map(jnp.asarray, state)
 
 
 def as_product_state(state: bare.State) -> StagHuntState:
@@ -280,7 +290,8 @@ def check_bare_rewards(ours: Program, by_hand: Program, num_runs: int = 10) -> N
     seats_axis = {ours.name: 2, by_hand.name: 1}
     means, errors = [], []
     for program in (ours, by_hand):
-        earned = sum(jnp.sum(program.run()[2], axis=(0, seats_axis[program.name])) for _ in range(num_runs))
+        runs = [jnp.sum(program.run()[2], axis=(0, seats_axis[program.name])) for _ in range(num_runs)]
+        earned = sum(runs[1:], start=runs[0])
         means.append(float(jnp.mean(earned)))
         errors.append(float(jnp.std(earned)) / np.sqrt(earned.size))
     if abs(means[0] - means[1]) > 5 * np.hypot(*errors):

@@ -13,13 +13,13 @@ from typing import Any
 import jax
 from rich.progress import track
 
+from hopplus.agents.config import OpponentsConfig
 from hopplus.games.presets import make
-from hopplus.learning.minds import MindConfig
-from hopplus.learning.modelling_config import ModellingConfig
-from hopplus.learning.offline import Recipe, make_episodes
-from hopplus.learning.pretraining import PretrainConfig, Trainer, init, material
-from hopplus.models.goals import GoalsConfig
-from hopplus.models.others import OthersConfig
+from hopplus.learning.config import ModellingConfig
+from hopplus.learning.offline import make_episodes
+from hopplus.learning.pretrain_config import PretrainConfig, Recipe
+from hopplus.learning.pretraining import Trainer, init, material
+from hopplus.models.config import GoalsConfig, OthersConfig
 from hopplus.runs.pretraining import judge
 from measure import print_json, print_table
 
@@ -53,14 +53,14 @@ def pretrain(data: Recipe, game: Any, episodes: Any, name: str, loss: Any, epoch
     """The terms after each epoch."""
     kind, size = KINDS[name]
     goals: Any = GoalsConfig(kind=kind, size=size)  # pyright: ignore[reportArgumentType]
-    settings = PretrainConfig(data=data, mind=MindConfig(goals, OthersConfig(models="shared")), epochs=epochs)
+    settings = PretrainConfig(data=data, opponents=OpponentsConfig(goals, OthersConfig(models="shared")), epochs=epochs)
     config = replace(settings, modelling=ModellingConfig(prior_loss=loss))
     train, held_out = (material(config, game, episodes.part(*share)) for share in ((0, 0.9), (0.9, 1)))
     trainer, state = Trainer(config, train), init(config, key=jax.random.key(0))
     history = []
     for _ in range(epochs):
         state, terms = trainer.epoch(state)
-        history.append(terms | judge(config, state.mind, held_out))
+        history.append(terms | judge(config, state.opponents.params, held_out))
     return history
 
 

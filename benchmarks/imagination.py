@@ -1,6 +1,6 @@
 """How fast is imagined play? Against the bare networks on the same batch, and against real play.
 
-One learner imagines at many tables, up to the batch that its policy learns from: its policy, its models of three
+One learner imagines in many environments, up to the batch that its policy learns from: its policy, its models of three
 co-players, its world. The bare program runs the same networks on as many recorded situations and does nothing else: no
 draws, no views, no records. On one core, as a learner has it where cores are shared out; XLA also spreads the large
 products of the bare networks over several cores, if it has them, and gains less from them in play that goes step by
@@ -20,66 +20,72 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from hopplus.agents import opponents
+from hopplus.agents.goals import goal_model
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import views_of_others
 from hopplus.games.presets import make
-from hopplus.learning import learner, minds
-from hopplus.learning.imagination import branches, imagine
-from hopplus.learning.learner import Task, seats_of
-from hopplus.learning.ppo import look_back
+from hopplus.learning import learner
+from hopplus.learning.imagination import ImaginedPlayers, branches, imagine
+from hopplus.learning.learner import seats_of
+from hopplus.learning.ppo import make_batch
 from hopplus.learning.rollout import collect
+from hopplus.learning.state import Task
 from hopplus.models import actor_critic, world
 from hopplus.models.world import Situation
 from hopplus.runs.agents import learner_of
 from measure import Program, measure, print_json, print_table, short, times_as_fast
 
 
-def programs(game_name: str, tables: int, length: int) -> list[Program]:
+def programs(game_name: str, envs: int, length: int) -> list[Program]:
     """Imagined play of one learner, the networks alone, and real play of all seats."""
     game = make(game_name)
-    config = replace(learner_of("hop_plus"), envs=tables, rollout_steps=length)
-    imagination = replace(config.imagination, real_ratio=0.5, length=length)  # as many tables as there are real ones
+    config = replace(learner_of("hop_plus"), envs=envs, rollout_steps=length)
+    imagination = replace(config.imagination, real_ratio=0.5, length=length)  # as many environments as real ones
+    config = replace(config, imagination=imagination)
     task = Task(game, Lineup(()), 10)
     state = jax.jit(lambda key: learner.init(config, task, key=key))(jax.random.key(0))
-    seats = seats_of(config, task, state.params, state.minds)
+    seats = seats_of(config, task, state.learners)
     keys = jax.random.split(jax.random.key(1), game.spec.num_agents)
-    real = jax.jit(lambda tables, key: collect(game, seats, tables, length, seat_keys=keys, table_key=key))
-    after, steps, _ = jax.block_until_ready(real(state.tables, jax.random.key(2)))
-    assert state.worlds is not None
-    params, mind = (jax.tree.map(lambda leaf: leaf[0], each) for each in (state.params, state.minds))
-    member = jax.tree.map(lambda leaf: leaf[0, 0], state.worlds)
-    begin = jax.jit(partial(branches, imagination, tables * length, game))(after, steps)
+    real = jax.jit(lambda envs, key: collect(game, seats, envs, length, seat_keys=keys, env_key=key))
+    after, steps, _ = jax.block_until_ready(real(state.envs, jax.random.key(2)))
+    first = jax.tree.map(lambda leaf: leaf[0], state.learners)
+    assert first.world is not None
+    params, models = first.policy.params, first.opponents.params
+    member = jax.tree.map(lambda leaf: leaf[0], first.world.params)
+    begin = jax.jit(partial(branches, config, game))(after, steps)
     of_seat = jax.tree.map(lambda leaf: leaf[0], begin)
-    play = partial(imagine, imagination, config.mind, game, params, mind, member, of_seat)
-    imagined = jax.jit(lambda key: look_back(config.ppo, *play(key=key)))
+    players = ImaginedPlayers(params, models, game, config.opponents)
+    play = partial(imagine, imagination, players, member, of_seat)
+    imagined = jax.jit(lambda key: make_batch(config.ppo, *play(key=key)))
     situations = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), (steps.observation, steps.legal, steps.actions))
-    bare = jax.jit(partial(networks_alone, game, config.mind, params, mind, member))
+    bare = jax.jit(partial(networks_alone, game, config.opponents, params, models, member))
     count = iter(range(1, 10**9))
     key = lambda: jax.random.key(next(count))  # noqa: E731
-    work = tables * length
+    work = envs * length
     return [
         Program("imagined play", lambda: jax.block_until_ready(imagined(key())), work),
         Program("its networks alone", lambda: jax.block_until_ready(bare(situations)), work),
-        Program("real play, four seats", lambda: jax.block_until_ready(real(state.tables, key())), work),
+        Program("real play, four seats", lambda: jax.block_until_ready(real(state.envs, key())), work),
     ]
 
 
-def networks_alone(game: Any, config: Any, params: Any, mind: Any, member: Any, situations: Any) -> Any:
-    """Policy, posterior or filter, models of the others and world, at every table and step."""
+def networks_alone(game: Any, config: Any, params: Any, models: Any, member: Any, situations: Any) -> Any:
+    """Policy, posterior or filter, opponent models and world, in every environment and step."""
     spec = game.spec
-    start = minds.start(config, spec)
+    start = goal_model(config, game).start()
 
-    def one_table(observation, legal, actions):
+    def one_env(observation, legal, actions):
         view = jax.tree.map(lambda leaf: leaf[0], observation)
-        seen = minds.look_at(game, views_of_others(spec, view))
-        predicted = minds.predict_by_goal(mind, seen, start.goals.shape[-1])
+        inputs = opponents.opponent_inputs(game, views_of_others(spec, view))
+        predicted = opponents.predict_by_goal(models, inputs, start.goals.shape[-1])
         log_probabilities, value = actor_critic.apply(params, view, legal[0], start.goals)
         now = Situation(view.planes, jnp.int32(0), actions, jnp.zeros(spec.num_agents, bool))
-        told = world.apply(member, spec, now)
-        return predicted.sum() + log_probabilities.sum() + value + sum(leaf.sum() for leaf in jax.tree.leaves(told))
+        outcome = jax.tree.leaves(world.apply(member, spec, now))
+        return predicted.sum() + log_probabilities.sum() + value + sum(leaf.sum() for leaf in outcome)
 
     def one_step(total, step):
-        return total + jax.vmap(one_table)(*step), None
+        return total + jax.vmap(one_env)(*step), None
 
     first = jnp.zeros(situations[2].shape[1], jnp.float32)
     return jax.lax.scan(one_step, first, situations)[0]
@@ -95,11 +101,13 @@ def main() -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-given.cores :])
     found = {}
     for name in ("stag-hunt-4x4",) if quick else ("stag-hunt-4x4", "stag-hunt-8x8"):
-        timed = programs(name, tables=256, length=18)
+        timed = programs(name, envs=256, length=18)
         measure(timed, rounds=5 if quick else 9, seconds=1.0 if quick else 3.0)
         ratios = {each.name: times_as_fast(timed[0], each) for each in timed}
         rows = [(each.name, short(each.steps_per_second), f"{ratios[each.name]:.2f} x") for each in timed]
-        print_table(f"{name}, 256 tables x 18 steps, one learner", ("program", "steps/s", "imagined play is"), rows)
+        print_table(
+            f"{name}, 256 environments x 18 steps, one learner", ("program", "steps/s", "imagined play is"), rows
+        )
         found[name] = {
             "over_networks": ratios["its networks alone"],
             "over_real": ratios["real play, four seats"],

@@ -18,6 +18,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from hopplus.cli.figures import to_json
+
 PROGRESS = Console(stderr=True)
 BLOCK_BYTES, BLOCK_ENV_STEPS, BLOCK_STEPS = 120e6, 2**17, 128
 """A block of steps is as long as all three allow: bytes that it records, steps of single environments, steps."""
@@ -55,10 +57,10 @@ def block_program(name: str, play: Block, state: Any, *, num_envs: int, agents: 
     optimised away. The stack of the run before is given back (donated) as the memory for the next one: else the time
     to get fresh pages from the system would be measured.
     """
-    one_step = jax.eval_shape(partial(play, num_steps=1), state, jax.random.key(0))[1]
+    one_step = jax.eval_shape(lambda state, key: play(state, key, 1), state, jax.random.key(0))[1]
     bytes_per_step = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(one_step))
     num_steps = max(1, int(min(BLOCK_STEPS, BLOCK_ENV_STEPS // num_envs, BLOCK_BYTES // bytes_per_step)))
-    recorded = jax.eval_shape(partial(play, num_steps=num_steps), state, jax.random.key(0))[1]
+    recorded = jax.eval_shape(lambda state, key: play(state, key, num_steps), state, jax.random.key(0))[1]
 
     @partial(jax.jit, donate_argnums=(0, 1), keep_unused=True)
     def block(state: Any, recorded_before: Any, key: jax.Array) -> tuple[Any, Any, jax.Array]:
@@ -141,11 +143,17 @@ def short(figure: float | None) -> str:
     return f"{figure:.3g}"
 
 
-def print_json(figures: dict[str, Any], packages: Sequence[str]) -> None:
-    """The last line on stdout: the figures, and what they were measured with."""
-    command = " ".join(["python", *sys.argv])
-    about = {"command": command, "version": version_of("hopplus"), "machine": machine(), "versions": versions(packages)}
-    print(json.dumps({**about, **figures}))
+def print_json(
+    figures: dict[str, Any], packages: Sequence[str], *, before: Sequence[str] = (), command: str | None = None
+) -> None:
+    """Print the last line of stdout: the figures, rounded, the commands that they came from, and the versions.
+
+    `before` are commands that must have been run before this one.
+    """
+    commands = [*before, command or " ".join(["python", *sys.argv])]
+    about = {"commands": commands, "version": version_of("hopplus")}
+    about |= {"machine": machine(), "versions": versions(packages)}
+    print(json.dumps(to_json({**about, **figures})))
     sys.stdout.flush()
 
 

@@ -19,14 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 from rich.progress import track
 
+from hopplus.agents.config import OpponentsConfig
 from hopplus.evaluation.ceiling import Best, best_predictions
 from hopplus.evaluation.prediction import Predictions, score
 from hopplus.games.presets import make
-from hopplus.learning.minds import MindConfig
-from hopplus.learning.offline import Episodes, Recipe, make_episodes, play_cast
-from hopplus.learning.pretraining import Material, PretrainConfig, Trainer, filter_beliefs, init, material, predict
-from hopplus.models.goals import GoalsConfig
-from hopplus.models.others import OthersConfig
+from hopplus.learning.offline import Episodes, make_episodes, play_cast, scripts_of
+from hopplus.learning.pretrain_config import PretrainConfig, Recipe
+from hopplus.learning.pretraining import Material, Trainer, filter_beliefs, init, material, predict
+from hopplus.models.config import GoalsConfig, OthersConfig
 from hopplus.planning import beliefs
 from measure import print_json, print_table
 
@@ -40,7 +40,7 @@ def settings(game: str, samples: int, variant: str, epochs: int) -> PretrainConf
     others = OthersConfig(models="shared", keys=16, destinations=variant != "network only")
     return PretrainConfig(
         data=Recipe(game=game, samples=samples),
-        mind=MindConfig(GoalsConfig(kind="hindsight"), others),
+        opponents=OpponentsConfig(GoalsConfig(kind="hindsight"), others),
         labels=labels,
         epochs=epochs,
     )
@@ -48,20 +48,20 @@ def settings(game: str, samples: int, variant: str, epochs: int) -> PretrainConf
 
 def training_data(variant: str, data: Material, episodes: Episodes) -> Material:
     """What a variant learns from."""
-    valid = np.asarray(data.study.valid)
+    valid = np.asarray(data.data.valid)
     if variant == "padded":
         valid = np.broadcast_to(valid.any(axis=-1, keepdims=True), valid.shape)
     if variant == "catches only":
         valid = valid & (np.asarray(episodes.rewards).sum(axis=1) > 0)[:, None]
-    return replace(data, study=replace(data.study, valid=valid))
+    return replace(data, data=replace(data.data, valid=valid))
 
 
 def samples_of(held_out: Episodes, data: Material, predicted: Any, best: Any, marginal: np.ndarray) -> Predictions:
     """The steps of players on the board."""
-    on_board = np.asarray(data.study.valid)
+    on_board = np.asarray(data.data.valid)
     times = np.broadcast_to(np.arange(on_board.shape[1])[None, :, None] / on_board.shape[1], on_board.shape)
     kinds = np.broadcast_to(np.asarray(held_out.kinds)[:, None], on_board.shape)
-    last = np.asarray(data.seen.observation.last_actions)[..., 0]
+    last = np.asarray(data.inputs.observation.last_actions)[..., 0]
     return Predictions(
         probabilities=_normal(np.asarray(predicted)[on_board]),
         actions=np.asarray(held_out.actions)[on_board],
@@ -78,12 +78,12 @@ def _normal(probabilities: np.ndarray) -> np.ndarray:
     return probabilities / probabilities.sum(axis=-1, keepdims=True)
 
 
-def judge(config: PretrainConfig, mind: Any, held_out: Episodes, data: Material, best: Best, marginal: np.ndarray):
+def judge(config: PretrainConfig, models: Any, held_out: Episodes, data: Material, best: Best, marginal: np.ndarray):
     """Scores with the type known and inferred; also the model's filter over the two types."""
-    found = predict(config, mind, data)
+    found = predict(config, models, data)
     by_type = jnp.asarray(found.by_goal[..., :2, :])
     run = jax.jit(jax.vmap(filter_beliefs))
-    believed = run(by_type, data.seen.legal, held_out.actions, held_out.in_game)
+    believed = run(by_type, data.inputs.legal, held_out.actions, held_out.in_game)
     names = make(config.data.game).spec.action_names
     own = jax.nn.one_hot(held_out.kinds, 2)
     known = jnp.einsum("ejk,esjka->esja", own, by_type)
@@ -102,24 +102,24 @@ def belief_error(held_out: Episodes, exact: Best, believed: np.ndarray) -> float
     return float(np.mean(np.sum(one * (np.log(one + 1e-12) - np.log(other + 1e-12)), axis=-1)))
 
 
-def starting_beliefs(config: PretrainConfig, mind: Any, repeats: int, tables: int) -> list[float]:
+def starting_beliefs(config: PretrainConfig, models: Any, repeats: int, envs: int) -> list[float]:
     """The mean belief in the true type at the start of each of several episodes with the same players."""
-    game, scripts = make(config.data.game), config.data.scripts()
+    game, scripts = make(config.data.game), scripts_of(config.data)
     cast_key, *keys = jax.random.split(jax.random.key(99), repeats + 1)
     agents = game.spec.num_agents
-    kinds = jax.random.randint(cast_key, (tables, agents), 0, len(scripts), jnp.int32)
-    counts = jnp.broadcast_to(beliefs.first_counts(len(scripts)), (tables, agents, len(scripts)))
-    start_of, count = (jax.vmap(jax.vmap(fn)) for fn in (beliefs.starting_belief, beliefs.count))
+    kinds = jax.random.randint(cast_key, (envs, agents), 0, len(scripts), jnp.int32)
+    counts = jnp.broadcast_to(beliefs.first_counts(len(scripts)), (envs, agents, len(scripts)))
+    start_of, count = jax.vmap(jax.vmap(beliefs.starting_belief)), jax.vmap(jax.vmap(beliefs.count))
     play = jax.jit(jax.vmap(lambda kinds, key: play_cast(game, scripts, kinds, key=key)))
     run = jax.jit(jax.vmap(filter_after))
     history = []
     for key in keys:
         start = start_of(counts)
         history.append(belief_in_truth(start, kinds))
-        episodes = jax.device_get(play(kinds, jax.random.split(key, tables)))
+        episodes = jax.device_get(play(kinds, jax.random.split(key, envs)))
         data = material(config, game, episodes)
-        by_type = jnp.asarray(predict(config, mind, data).by_goal[..., :2, :])
-        last = run(start, by_type, data.seen.legal, episodes.actions, episodes.in_game)
+        by_type = jnp.asarray(predict(config, models, data).by_goal[..., :2, :])
+        last = run(start, by_type, data.inputs.legal, episodes.actions, episodes.in_game)
         counts = count(counts, last)
     return [*history, belief_in_truth(start_of(counts), kinds)]
 
@@ -129,7 +129,7 @@ def belief_in_truth(belief, kinds) -> float:
 
 
 def filter_after(start, by_type, legal, actions, in_game):
-    """The belief about every player of a table when the episode is over."""
+    """The belief about every player of an environment when the episode is over."""
     step = jax.vmap(beliefs.update)
     acted = jnp.where(in_game, actions, -1)
     return jax.lax.scan(lambda belief, now: (step(belief, *now), None), start, (by_type, legal, acted))[0]
@@ -140,9 +140,9 @@ def measure(game: str, samples: int, epochs: int, variants: tuple[str, ...]) -> 
     episodes = make_episodes(usual.data)
     share = 1 - usual.held_out
     train, held_out = episodes.part(0, share), episodes.part(share, 1)
-    rules, scripts = make(game), usual.data.scripts()
+    rules, scripts = make(game), scripts_of(usual.data)
     data = material(usual, rules, held_out)
-    seen, legal = data.seen.observation, data.seen.legal
+    seen, legal = data.inputs.observation, data.inputs.legal
     exact = partial(best_predictions, scripts, held_out.kinds, seen, legal, held_out.actions, held_out.in_game)
     best, smoothed = exact(), exact(smoothing=beliefs.SMOOTHING)
     marginal = np.bincount(np.asarray(train.actions)[np.asarray(train.in_game)], minlength=legal.shape[-1])
@@ -155,11 +155,11 @@ def measure(game: str, samples: int, epochs: int, variants: tuple[str, ...]) -> 
         for _ in range(epochs):
             state, _ = trainer.epoch(state)
         seconds = time.perf_counter() - started
-        scores, believed = judge(config, state.mind, held_out, data, best, marginal)
+        scores, believed = judge(config, state.opponents.params, held_out, data, best, marginal)
         found["variants"][variant] = {"seconds": seconds, **scores}
         if variant == "types":
             found["belief_kl"] = belief_error(held_out, smoothed, believed)
-            found["starting_belief"] = starting_beliefs(config, state.mind, 10, 256)
+            found["starting_belief"] = starting_beliefs(config, state.opponents.params, 10, 256)
     return found
 
 

@@ -43,9 +43,9 @@ def jumanji_foraging(num_envs: int, *, grid_observation: bool) -> Program:
 def _foraging(grid_observation: bool) -> tuple[Any, Any]:
     """The environment, and the beginning of many episodes. Of its two wrappers for fresh ones, this was faster here."""
     with _quietly():
-        from jumanji.environments import LevelBasedForaging
-        from jumanji.environments.routing.lbf.generator import RandomGenerator
-        from jumanji.wrappers import AutoResetWrapper
+        from jumanji.environments import LevelBasedForaging  # pyright: ignore[reportMissingImports]
+        from jumanji.environments.routing.lbf.generator import RandomGenerator  # pyright: ignore[reportMissingImports]
+        from jumanji.wrappers import AutoResetWrapper  # pyright: ignore[reportMissingImports]
 
         generator = RandomGenerator(grid_size=8, fov=8, num_agents=4, num_food=2)
         env = AutoResetWrapper(LevelBasedForaging(generator, grid_observation=grid_observation))

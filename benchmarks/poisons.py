@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hopplus.agents import goals, opponents
 from hopplus.evaluation.statistics import seed_interval
-from hopplus.learning import minds, replay
-from hopplus.learning.learner import LearnerConfig
+from hopplus.learning import replay
+from hopplus.learning.config import LearnerConfig
 from hopplus.models import world
 from hopplus.runs.agents import learner_of
 from hopplus.runs.config import RunConfig
@@ -30,7 +31,7 @@ from hopplus.runs.training import train
 from measure import print_json, print_table
 from sample_efficiency import steps_to_goal
 
-GAME, TABLES, REAL_RATIO = "stag-hunt-4x4", 16, 0.5
+GAME, ENVS, REAL_RATIO = "stag-hunt-4x4", 16, 0.5
 """As much imagined as real play: enough for a poison to show, and quick; so are parameters that all seats share."""
 LAST = 10
 """Updates at the end of a run whose returns are averaged."""
@@ -63,33 +64,33 @@ def no_end() -> Iterator[None]:
 
 @contextmanager
 def random_co_players() -> Iterator[None]:
-    """Whatever a co-player sees and wants, it is foretold to do something that has nothing to do with it."""
-    predict = minds.predict
+    """The predicted actions do not depend on what the co-player sees or wants."""
+    predict = opponents.predict
 
-    def anything(mind: Any, seen: Any, goal: Any) -> Any:
-        honest = predict(mind, seen, goal)
+    def anything(models: Any, seen: Any, goal: Any) -> Any:
+        honest = predict(models, seen, goal)
         noise = jnp.sin(1e3 * jnp.arange(1, honest.shape[-1] + 1) * (1 + seen.observation.time[:, None]))
         return jax.nn.softmax(jnp.where(seen.legal, 4.0 * noise, -1e9))
 
-    with patch.object(minds, "predict", anything):
+    with patch.object(opponents, "predict", anything), patch.object(goals, "predict", anything):
         yield
 
 
 @contextmanager
 def a_hundred_transitions() -> Iterator[None]:
     """The world learns from the first hundred transitions and from nothing else."""
-    remember, empty = replay.remember, replay.empty
+    add_steps, empty = replay.add_steps, replay.empty
     few = replay.ReplayConfig(size=100)
 
     def forgetful(config: Any, kept: Any, steps: Any) -> Any:
         if kept is None:
             return None, None
-        after, _ = remember(few, kept, steps)
-        _, happened = remember(config, empty(config, SPEC), steps)
-        return jax.tree.map(lambda old, new: jnp.where(kept.is_full, old, new), kept, after), happened
+        after, _ = add_steps(few, kept, steps)
+        _, transition = add_steps(config, empty(config, SPEC), steps)
+        return jax.tree.map(lambda old, new: jnp.where(kept.is_full, old, new), kept, after), transition
 
     with (
-        patch.object(replay, "remember", forgetful),
+        patch.object(replay, "add_steps", forgetful),
         patch.object(replay, "empty", lambda _, spec: empty(few, spec)),
     ):
         yield
@@ -141,7 +142,7 @@ def run(
     learner = learner_of(agent, LearnerConfig(sharing="shared"))
     if agent == "hop_plus":
         learner = replace(learner, imagination=replace(learner.imagination, real_ratio=REAL_RATIO, trust=trust))
-    learner = replace(learner, envs=TABLES)
+    learner = replace(learner, envs=ENVS)
     config = RunConfig(agent=agent, game=GAME, seeds=seeds, steps=steps, learner=learner)
     with ProgressDisplay() as display:
         if poison is None:

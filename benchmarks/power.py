@@ -22,9 +22,9 @@ from matplotlib.figure import Figure
 
 from biased_envs import Foraging
 from hopplus.doctor.answer import Answer, Finding, settled
-from hopplus.doctor.game import SHARE_OF_PLAY, env_findings, tables_findings
-from hopplus.doctor.random_play import MOST_EPISODES, EnvPlayed, TablesPlayed, play_env, play_tables
-from hopplus.evaluation.fairness import NUM_TABLES
+from hopplus.doctor.game import SHARE_OF_PLAY, Advice, env_findings, game_findings
+from hopplus.doctor.random_play import MOST_EPISODES, Budget, EnvPlayed, GamePlayed, play_env, play_game
+from hopplus.evaluation.fairness import NUM_ENVS
 from hopplus.games import draw
 from hopplus.games.presets import make
 from hopplus.report import save_figure
@@ -43,33 +43,33 @@ class Subject:
     """A game that was played once."""
 
     name: str
-    played: TablesPlayed | EnvPlayed
+    played: GamePlayed | EnvPlayed
     episodes: dict[int, int]
     """How many each budget of seconds buys."""
     episodes_per_second: float
 
-    def findings(self, played: TablesPlayed | EnvPlayed) -> list[Finding]:
-        if isinstance(played, TablesPlayed):
-            return tables_findings(played, deeds=True, next_command="")
+    def findings(self, played: GamePlayed | EnvPlayed) -> list[Finding]:
+        if isinstance(played, GamePlayed):
+            return game_findings(played, events=True, advice=Advice("", ""))
         agents = Foraging().possible_agents
-        return env_findings(played, agents, range(len(agents)), suffix="", next_command="")
+        return env_findings(played, agents, range(len(agents)), suffix="", advice=Advice("", ""))
 
 
 def play_ours() -> Subject:
     """A program that is compiled first, and then plays thousands of tables at once."""
     started = time.process_time()
     ready: list[float] = []
-    played = play_tables(make(GAME), deadline=np.inf, seed=1, tell=lambda _: ready.append(time.process_time()))
-    rate = NUM_TABLES * (len(ready) - 1) / (ready[-1] - ready[0])
+    played = play_game(make(GAME), budget=Budget(), seed=1, on_progress=lambda _: ready.append(time.process_time()))
+    rate = NUM_ENVS * (len(ready) - 1) / (ready[-1] - ready[0])
     left = {budget: max(0.0, budget - (ready[0] - started)) for budget in BUDGETS}
-    bought = {budget: min(NUM_TABLES + int(rate * seconds), MOST_EPISODES) for budget, seconds in left.items()}
+    bought = {budget: min(NUM_ENVS + int(rate * seconds), MOST_EPISODES) for budget, seconds in left.items()}
     return Subject(GAME, played, bought, rate)
 
 
 def play_theirs(seconds: float) -> Subject:
     """An environment in plain Python."""
     started, deadline = time.process_time(), time.monotonic() + seconds
-    played = play_env(Foraging(), deadline=deadline, seed=1, tell=lambda _: None, on_reset=lambda _: None)
+    played = play_env(Foraging(), budget=Budget(deadline), seed=1, on_progress=lambda _: None, on_reset=lambda _: None)
     rate = len(played.returns) / (time.process_time() - started)
     bought = {budget: min(int(rate * SHARE_OF_PLAY * budget), MOST_EPISODES) for budget in BUDGETS}
     return Subject("Foraging", played, bought, rate)
@@ -89,7 +89,7 @@ def planted(subject: Subject, episodes: int, share: float, random: np.random.Gen
 def power(subject: Subject, repeats: int) -> dict[str, dict[str, Any]]:
     """By budget: how often each planted share is found."""
     random = np.random.default_rng(0)
-    table = {}
+    by_budget = {}
     for budget, episodes in subject.episodes.items():
         found = {}
         for share in SHARES:
@@ -97,8 +97,8 @@ def power(subject: Subject, repeats: int) -> dict[str, dict[str, Any]]:
             verdicts = [settled([Answer("", "", tuple(subject.findings(one)))])[0].verdict for one in drawn]
             found[str(share)] = float(np.mean([verdict in ("suspicious", "broken") for verdict in verdicts]))
         detectable = [share for share in SHARES if found[str(share)] >= FOUND]
-        table[str(budget)] = {"episodes": episodes, "found": found, "detectable": min(detectable, default=None)}
-    return table
+        by_budget[str(budget)] = {"episodes": episodes, "found": found, "detectable": min(detectable, default=None)}
+    return by_budget
 
 
 def picture(games: dict[str, Any]) -> Figure:

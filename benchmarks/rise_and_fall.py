@@ -36,17 +36,18 @@ def course(folder: Path) -> dict[str, Any]:
         "best_at": int(run.env_steps[best + length - 1]),
         "last": float(means[-1]),
         "last_over_best": float(means[-1] / means[best]),
-        "trained_by": train_command(read_config(folder), folder),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="+", help="run folders")
-    found = [course(folder) for folder in parser.parse_args().runs]
+    folders = parser.parse_args().runs
+    found = [course(folder) for folder in folders]
     rows = [(one["run"], f"{one['best']:.3f}", f"{one['last']:.3f}", f"{one['last_over_best']:.3f}") for one in found]
     print_table("mean return in training", ("run", "best tenth", "last tenth", "ratio"), rows)
-    print_json({"runs": found}, ["numpy"])
+    trained = [train_command(read_config(folder), folder) for folder in folders]
+    print_json({"runs": found}, ["numpy"], before=trained)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hopplus.evaluation.statistics import Interval, seed_interval
-from hopplus.learning.learner import LearnerConfig
+from hopplus.learning.config import LearnerConfig
 from hopplus.runs.agents import learner_of
 from hopplus.runs.config import RunConfig
 from hopplus.runs.progress import ProgressDisplay
@@ -41,7 +41,7 @@ COURSE = {
     "others": "trust/others",
     "imagined play": "imagined/weight",
 }
-"""What is told of the way to the goal, and its metric."""
+"""What is reported of the way to the goal, and its metric."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Variant:
 
 VARIANTS = {
     "hop_plus": Variant("hop_plus", 16, 60_000),
-    "ppo, 16 tables": Variant("ppo", 16, 100_000),
-    "ppo, 8 tables": Variant("ppo", 8, 100_000),
-    "ppo, 16 tables, four times as long": Variant("ppo", 16, 400_000),
-    "ppo, 16 tables, as many gradient steps": Variant("ppo", 16, 100_000, epochs=16, minibatch_size=128),
+    "ppo, 16 envs": Variant("ppo", 16, 100_000),
+    "ppo, 8 envs": Variant("ppo", 8, 100_000),
+    "ppo, 16 envs, four times as long": Variant("ppo", 16, 400_000),
+    "ppo, 16 envs, as many gradient steps": Variant("ppo", 16, 100_000, epochs=16, minibatch_size=128),
 }
-"""Fewer tables are more updates for as many steps."""
+"""Fewer environments give more updates for the same number of steps."""
 
 
 def config_of(variant: Variant, seeds: int) -> RunConfig:
@@ -81,6 +81,18 @@ def steps_to_goal(run: Recorded) -> np.ndarray:
     reached = smooth >= GOAL
     first = np.where(reached.any(axis=0), reached.argmax(axis=0), -1)
     return np.where(first >= 0, run.env_steps[first], np.inf)
+
+
+def reached(steps: np.ndarray) -> dict[str, float | None]:
+    """Median, lowest and highest number of steps to the goal, and how many seeds never reached it."""
+    known = steps[np.isfinite(steps)]
+    middle = float(np.median(steps))
+    return {
+        "median": middle if np.isfinite(middle) else None,
+        "lowest": float(known.min()) if known.size else None,
+        "highest": float(known.max()) if known.size else None,
+        "never": len(steps) - len(known),
+    }
 
 
 def critics(run: Recorded) -> dict[str, float | None]:
@@ -143,6 +155,7 @@ def summary(runs: dict[str, Recorded]) -> dict[str, Any]:
         "base": base,
         "unexplained": {name: critics(run) for name, run in runs.items()},
         "final_return": {name: asdict(final_return(run)) for name, run in runs.items()},
+        "reached": {name: reached(of) for name, of in steps.items()},
         "steps": {name: [step if step < np.inf else None for step in of.tolist()] for name, of in steps.items()},
         "course": course(runs[agent]),
         "seconds": {name: float(run.timing["seconds"].sum()) for name, run in runs.items()},
@@ -151,15 +164,15 @@ def summary(runs: dict[str, Recorded]) -> dict[str, Any]:
 
 def print_summary(found: dict[str, Any]) -> None:
     rows = []
-    for name, given in found["steps"].items():
-        steps = np.array([np.inf if step is None else step for step in given])
+    for name, steps in found["reached"].items():
+        low, middle, high = (f"{steps[key] or np.inf:,.0f}" for key in ("lowest", "median", "highest"))
         final = Interval(**found["final_return"][name])
         rows.append(
             (
                 name,
-                f"{np.median(steps):,.0f}",
-                f"{np.min(steps):,.0f} to {np.max(steps):,.0f}",
-                f"{np.isinf(steps).sum()}",
+                middle,
+                f"{low} to {high}",
+                f"{steps['never']}",
                 f"{final.estimate:.3f} ({final.low:.3f} to {final.high:.3f})",
                 f"{found['seconds'][name]:,.0f}",
             )

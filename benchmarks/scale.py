@@ -13,11 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from agents import program
+from hopplus.core.devices import use_cores
+from hopplus.core.mesh import MeshConfig
 from hopplus.games.board import Board
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning.devices import MeshConfig, use_cores
-from hopplus.learning.learner import LearnerConfig
-from hopplus.models.actor_critic import ActorCriticConfig
+from hopplus.learning.config import LearnerConfig
+from hopplus.models.config import ActorCriticConfig
 from hopplus.runs.agents import learner_of
 from measure import Program, measure, print_json, print_table, times_as_fast
 

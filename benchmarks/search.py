@@ -1,9 +1,9 @@
 """How fast is search? Against bare mctx with the same networks and the same game, and against a plain Python tree.
 
-hop's planner at many tables: from what its seat sees and believes to the value of every own action. The bare programs
-are mctx's own policies, called on states and goals that are given, with the same networks and the same game step. The
-Python program is one tree at one table with PyTorch networks (`torch_search`): a tree there cannot use a second core;
-here, tables are shared out among the cores for all that runs on JAX.
+hop's planner in many environments: from what its seat sees and believes to the value of every own action. The bare
+programs are mctx's own policies, called on given states and goals, with the same networks and the same game step. The
+Python program is one tree in one environment with PyTorch networks (`torch_search`): a tree there cannot use a second
+core; here, environments are distributed over the cores for all programs that run on JAX.
 
     python benchmarks/search.py            4x4 and 8x8; costs by simulations, trees and seats; where time goes
     python benchmarks/search.py --quick    4x4, one size
@@ -17,17 +17,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from hopplus.agents.planner import Planner
+from hopplus.core.devices import use_cores
+from hopplus.core.mesh import num_cores
+from hopplus.core.numerics import MASKED
 from hopplus.games.presets import make
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning.devices import num_cores, use_cores
-from hopplus.learning.planner import Planner
-from hopplus.planning.model import follow, look
-from hopplus.planning.search import ILLEGAL, SearchConfig, mctx
+from hopplus.planning.config import SearchConfig
+from hopplus.planning.model import make_node, step
+from hopplus.planning.search import mctx
 from measure import Program, measure, print_json, print_table, short, times_as_fast
 from search_parts import (
     DEPTH,
+    ENVS,
     SIMULATIONS,
-    TABLES,
     TREES,
     given_trees,
     model_of,
@@ -41,11 +44,11 @@ from torch_search import Search
 
 
 def product(planner: Planner) -> Program:
-    _, views, impressions = situations(planner)
+    _, views, beliefs = situations(planner)
     plan = on_cores(lambda planner, parts: jax.vmap(planner.plan)(*parts).values, planner)
     size = planner.planning.search
     name = f"hopplus, {size.trees} trees x {size.simulations}"
-    return Program(name, lambda: plan((views, impressions)), TABLES * size.trees * size.simulations)
+    return Program(name, lambda: plan((views, beliefs)), ENVS * size.trees * size.simulations)
 
 
 def bare(planner: Planner, policy: Any, name: str) -> Program:
@@ -58,25 +61,27 @@ def bare(planner: Planner, policy: Any, name: str) -> Program:
 
         def expand(_, key, actions, nodes):
             keys = jax.random.split(key, len(actions))
-            each = jax.vmap(lambda node, action, key: follow(model, node, action, key=key))
-            after, outlook, edge = each(nodes, actions, keys)
-            logits = jnp.where(outlook.legal, outlook.log_probabilities, ILLEGAL)
+            each = jax.vmap(lambda node, action, key: step(model, node, action, key=key))
+            after, evaluation, edge = each(nodes, actions, keys)
+            logits = jnp.where(evaluation.legal, evaluation.log_probabilities, MASKED)
             found = mctx.RecurrentFnOutput(
-                reward=edge.reward, discount=edge.discount, prior_logits=logits, value=outlook.value
+                reward=edge.reward, discount=edge.discount, prior_logits=logits, value=evaluation.value
             )
             return found, after
 
-        nodes, outlook = jax.vmap(partial(look, model))(states, goals)
-        root = mctx.RootFnOutput(prior_logits=outlook.log_probabilities, value=outlook.value, embedding=nodes)
+        nodes, evaluation = jax.vmap(partial(make_node, model))(states, goals)
+        root = mctx.RootFnOutput(prior_logits=evaluation.log_probabilities, value=evaluation.value, embedding=nodes)
         key = jax.random.key(numbers[0])
-        found = policy(None, key, root, expand, size.simulations, max_depth=size.depth, invalid_actions=~outlook.legal)
+        found = policy(
+            None, key, root, expand, size.simulations, max_depth=size.depth, invalid_actions=~evaluation.legal
+        )
         return found.action_weights
 
     compiled = on_cores(plan, planner)
     states, goals = given_trees(planner)
     count = iter(range(10**9))
     run = lambda: compiled((states, goals, jnp.full(len(goals), next(count), jnp.uint32)))  # noqa: E731
-    return Program(name, run, TABLES * size.trees * size.simulations)
+    return Program(name, run, ENVS * size.trees * size.simulations)
 
 
 def in_python(side: int, simulations: int) -> Program:
@@ -98,21 +103,19 @@ def compare(game_name: str, side: int, *, quick: bool) -> tuple[list[Program], d
     measure(timed, rounds=5 if quick else 9, seconds=0.4 if quick else 2.0)
     ratios = {each.name: times_as_fast(timed[0], each) for each in timed}
     rows = [(each.name, short(each.steps_per_second), f"{ratios[each.name]:.2f} x") for each in timed]
-    title = f"{game_name}: simulations/s, {TABLES} tables x {TREES} trees x {SIMULATIONS} simulations"
+    title = f"{game_name}: simulations/s, {ENVS} environments x {TREES} trees x {SIMULATIONS} simulations"
     print_table(title, ("program", "simulations/s", "hopplus is"), rows)
     return timed, ratios
 
 
 def costs(game_name: str, *, rounds: int, seconds: float) -> dict[str, float]:
-    """Milliseconds for a decision of one seat, by agent, trees, simulations and how many sit at the table."""
+    """Milliseconds for a decision of one seat, by agent, trees, simulations and number of players."""
     usual = make(game_name)
     assert isinstance(usual, StagHunt)
     sizes = [(1, 64), (4, 8), (4, 32), (4, 64), (4, 200), (8, 64)]
     named = {f"hop, {trees} x {simulations}": ("hop", usual, trees, simulations) for trees, simulations in sizes}
     named["direct_om, 4 x 64"] = ("direct_om", usual, 4, 64)
-    named |= {
-        f"hop, 4 x 64, {seats} at the table": ("hop", replace(usual, num_players=seats), 4, 64) for seats in (2, 3, 6)
-    }
+    named |= {f"hop, 4 x 64, {seats} players": ("hop", replace(usual, num_players=seats), 4, 64) for seats in (2, 3, 6)}
     timed = [
         product(planner_of(agent, game, SearchConfig(trees, simulations, DEPTH)))
         for agent, game, trees, simulations in named.values()
@@ -123,7 +126,7 @@ def costs(game_name: str, *, rounds: int, seconds: float) -> dict[str, float]:
         for (name, (_, _, trees, simulations)), program in zip(named.items(), timed, strict=True)
     }
     rows = [(name, f"{milliseconds:.2f}") for name, milliseconds in found.items()]
-    title = f"{game_name}: what a decision of one seat costs, 4 at the table if not said"
+    title = f"{game_name}: cost of a decision of one seat, 4 players unless stated"
     print_table(title, ("agent, trees x simulations", "ms"), rows)
     return found
 

@@ -1,4 +1,4 @@
-"""An untrained planner at many tables, and the parts of its search as programs of their own.
+"""An untrained planner in many environments, and the parts of its search as programs of their own.
 
 A phase is run as often as a search has nodes, each time on what came of the time before, so that nothing is left out or
 done once for all. What remains of a search's time is the tree: choosing where to go, keeping nodes, and taking values
@@ -14,60 +14,62 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from hopplus.agents import opponents
+from hopplus.agents.planner import Planner
+from hopplus.agents.player import Player
+from hopplus.core.devices import over_devices
 from hopplus.games.game import Game, Observation
-from hopplus.learning import minds
-from hopplus.learning.devices import in_parts
-from hopplus.learning.minds import Player
-from hopplus.learning.planner import Planner, draw_goals
 from hopplus.models import actor_critic
 from hopplus.models.goals import goal_size
+from hopplus.planning.config import SearchConfig
 from hopplus.planning.model import Model
-from hopplus.planning.search import SearchConfig
 from hopplus.runs.agents import learner_of
 from measure import Program
 
-TABLES, TREES, SIMULATIONS, DEPTH = 32, 4, 200, 12
+ENVS, TREES, SIMULATIONS, DEPTH = 32, 4, 200, 12
 
 
 def planner_of(agent: str, game: Game, search: SearchConfig) -> Planner:
     """An untrained planner: what it costs does not depend on what it learned."""
     config = learner_of(agent)
-    size = goal_size(config.mind.goals, game.spec)
+    size = goal_size(config.opponents.goals, game.spec)
     params = actor_critic.init(config.network, game.spec, size, key=jax.random.key(0))
-    player = Player(params, minds.init(config.mind, game.spec, key=jax.random.key(1)), game, config.mind, greedy=True)
+    player = Player(
+        params, opponents.init(config.opponents, game.spec, key=jax.random.key(1)), game, config.opponents, greedy=True
+    )
     return Planner(player, game, replace(config.planning, search=search), config.ppo.discount)
 
 
 def situations(planner: Planner) -> tuple[Any, Any, Any]:
-    """Random first states in the planner's order, what it sees, and what it thinks."""
+    """Random first states in the planner's order, its views, and its beliefs."""
     game = planner.player.game
-    states = jax.vmap(lambda key: game.reset(key=key))(jax.random.split(jax.random.key(2), TABLES))
+    states = jax.vmap(lambda key: game.reset(key=key))(jax.random.split(jax.random.key(2), ENVS))
     views = jax.vmap(lambda state: jax.tree.map(lambda leaf: leaf[0], game.observe(state)))(states)
-    start = planner.start()
-    impressions = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (TABLES, *leaf.shape)), start)
-    return states, views, impressions
+    start = planner.init()
+    beliefs = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (ENVS, *leaf.shape)), start)
+    return states, views, beliefs
 
 
 def on_cores(plan: Any, planner: Planner) -> Any:
-    """plan(planner, parts), compiled; the tables are shared out among the cores, as the product does."""
+    """plan(planner, parts), compiled; the environments are distributed over the cores, as the product does."""
     arrays, static = eqx.partition(planner, eqx.is_array)
-    shared = in_parts(lambda arrays, parts: plan(eqx.combine(arrays, static), parts), len(jax.devices()), TABLES)
+    shared = over_devices(lambda arrays, parts: plan(eqx.combine(arrays, static), parts), len(jax.devices()), ENVS)
     compiled = jax.jit(shared)
     return lambda parts: jax.block_until_ready(compiled(arrays, parts))
 
 
 def given_trees(planner: Planner) -> tuple[Any, Any]:
-    """States and goals for each tree of each table."""
-    states, _, impressions = situations(planner)
+    """States and goals for each tree of each environment."""
+    states, _, beliefs = situations(planner)
     trees = planner.planning.search.trees
-    draw = lambda impression, key: draw_goals(impression, trees, key=key)  # noqa: E731
-    goals = jax.vmap(draw)(impressions, jax.random.split(jax.random.key(3), TABLES))
+    draw = lambda beliefs, key: planner.player.goals.draw(beliefs, trees, key=key)  # noqa: E731
+    goals = jax.vmap(draw)(beliefs, jax.random.split(jax.random.key(3), ENVS))
     states = jax.tree.map(lambda leaf: jnp.repeat(leaf, trees, axis=0), states)
     return states, goals.reshape(goals.shape[0] * goals.shape[1], *goals.shape[2:])
 
 
 def model_of(planner: Planner) -> Model:
-    return Model(planner.game, planner.judge, planner.foresee, planner.discount)
+    return Model(planner.game, planner.evaluate, planner.predict_others, planner.discount)
 
 
 Work = Callable[[Planner, Any, Array, Array, Array], tuple[Any, Array]]
@@ -121,7 +123,7 @@ def _own(planner: Planner, state: Any, goals: Array, before: Array, key: Array) 
     """The policy and the critic."""
     del key
     views, legal = _views(planner.game, state, before)
-    _, value = planner.judge(jax.tree.map(lambda leaf: leaf[0], views), legal[0], goals)
+    _, value = planner.evaluate(jax.tree.map(lambda leaf: leaf[0], views), legal[0], goals)
     return state, value
 
 
@@ -129,8 +131,8 @@ def _others(planner: Planner, state: Any, goals: Array, before: Array, key: Arra
     """The models of the co-players."""
     del key
     views, legal = _views(planner.game, state, before)
-    foretold, _ = planner.foresee(jax.tree.map(lambda leaf: leaf[1:], views), legal[1:], goals)
-    return state, jnp.sum(foretold**2)
+    predicted, _ = planner.predict_others(jax.tree.map(lambda leaf: leaf[1:], views), legal[1:], goals)
+    return state, jnp.sum(predicted**2)
 
 
 def _seeing(planner: Planner, state: Any, goals: Array, before: Array, key: Array) -> tuple[Any, Array]:

@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hopplus.cli.adaptation import Company, judge_adaptation
-from hopplus.learning.planner import PlanningConfig
-from hopplus.planning.search import SearchConfig
+from hopplus.agents.config import PlanningConfig
+from hopplus.cli.adaptation import AdaptationSettings, judge_adaptation
+from hopplus.planning.config import SearchConfig
 from measure import print_json, print_table
 
 TREES, DEPTH = 4, 8
@@ -30,18 +30,17 @@ def planning_of(budget: str, model: Any) -> PlanningConfig:
     if budget == "policy":
         return planning
     if budget == "one_step":
-        return replace(planning, kind="one_step", opinion=0.5, search=SearchConfig(trees=16))
+        return replace(planning, kind="one_step", policy_weight=0.5, search=SearchConfig(trees=16))
     return replace(planning, kind="search", search=SearchConfig(TREES, int(budget), DEPTH))
 
 
 def judge(run: Path, budget: str, episodes: int, model: str, oracles: Path) -> dict[str, Any]:
-    found = judge_adaptation(run, episodes, 0, Company(oracles=oracles), planning_of(budget, model))
+    found = judge_adaptation(run, episodes, 0, AdaptationSettings(oracles=oracles), planning_of(budget, model))
     return {
         "budget": budget,
         "normalised": found["normalised"]["greedy"],
         "lowest": min(row["normalised"]["greedy"]["estimate"] for row in found["lineups"]),
         "seconds": found["seconds"],
-        "command": found["command"],
     }
 
 
@@ -58,12 +57,12 @@ def main() -> None:
     rows = [
         judge(given.run, budget, episodes, given.model, given.oracles) for budget in (QUICK if given.quick else BUDGETS)
     ]
-    table = [
+    cells = [
         (row["budget"], f"{row['normalised']['estimate']:.3f}", f"{row['lowest']:.2f}", f"{row['seconds']:.0f}")
         for row in rows
     ]
     heads = (f"simulations, in {TREES} trees", "normalised return", "lowest line-up", "seconds")
-    print_table(f"{given.run}, planning in the {given.model}, {episodes} episodes a line-up", heads, table)
+    print_table(f"{given.run}, planning in the {given.model}, {episodes} episodes a line-up", heads, cells)
     seconds = time.perf_counter() - started
     about = {"run": str(given.run), "model": given.model, "trees": TREES, "episodes": episodes, "seconds": seconds}
     print_json({**about, "budgets": rows}, ["jax", "mctx"])

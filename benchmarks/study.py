@@ -19,7 +19,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from hopplus.learning.devices import MeshConfig, num_cores
+from hopplus.core.mesh import MeshConfig, num_cores
 from hopplus.runs.config import RunConfig
 from hopplus.runs.studies import Study, run_study
 from hopplus.runs.studies.cluster import connected, run_trials

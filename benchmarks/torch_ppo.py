@@ -20,8 +20,8 @@ import numpy as np
 # other busy process then makes it ten times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-import torch
-from torch import Tensor
+import torch  # pyright: ignore[reportMissingImports]
+from torch import Tensor  # pyright: ignore[reportMissingImports]
 
 from settings import Settings
 
@@ -55,12 +55,12 @@ class StagHunt:
         self.moved_by = np.array([-side, side, -1, 1, 0, 0, 0])
         self.reset(np.arange(num_envs))
 
-    def reset(self, tables: np.ndarray) -> None:
-        draws = self.generator.random((len(tables), self.side**2))
+    def reset(self, envs: np.ndarray) -> None:
+        draws = self.generator.random((len(envs), self.side**2))
         cells = np.argsort(draws, axis=1)[:, : PLAYERS + PREY]
-        self.position[tables], self.prey_position[tables] = cells[:, :PLAYERS], cells[:, PLAYERS:]
-        self.present[tables], self.prey_alive[tables] = True, True
-        self.last_actions[tables], self.time[tables] = -1, 0
+        self.position[envs], self.prey_position[envs] = cells[:, :PLAYERS], cells[:, PLAYERS:]
+        self.present[envs], self.prey_alive[envs] = True, True
+        self.last_actions[envs], self.time[envs] = -1, 0
 
     def on_prey(self) -> np.ndarray:
         """[envs, players, prey]"""

@@ -14,7 +14,7 @@ import numpy as np
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # see torch_ppo
 
-import torch
+import torch  # pyright: ignore[reportMissingImports]
 
 from torch_ppo import ACTIONS, HARE_REWARD, HORIZON, HUNT_HARE, HUNT_STAG, PLANES, PLAYERS, PREY, STAG_REWARD, STAY
 
@@ -36,7 +36,7 @@ class Node:
     state: State
     prior: list[float]
     value: float
-    foretold: list[list[float]]
+    predicted: list[list[float]]
     visits: int = 1
     children: dict[int, "Edge"] = field(default_factory=dict)
 
@@ -55,13 +55,13 @@ class Search:
     def __init__(self, side: int, *, hidden: int = 128, others_hidden: int = 64, seed: int = 0) -> None:
         torch.set_num_threads(1)
         torch.manual_seed(seed)
-        self.side, self.dice = side, random.Random(seed)
+        self.side, self.random = side, random.Random(seed)
         inputs = side * side * PLANES + 1 + PLAYERS * ACTIONS
         self.own = _mlp(inputs + 3 * GOALS, hidden, ACTIONS + 1)
         self.others = _mlp(inputs + GOALS, others_hidden, ACTIONS)
 
     def first(self) -> State:
-        cells = self.dice.sample(range(self.side**2), PLAYERS + PREY)
+        cells = self.random.sample(range(self.side**2), PLAYERS + PREY)
         return State(tuple(cells[:PLAYERS]), (True,) * PLAYERS, tuple(cells[PLAYERS:]), (-1,) * PLAYERS, 0)
 
     def legal(self, state: State, seat: int) -> list[bool]:
@@ -114,11 +114,11 @@ class Search:
             prior = _masked(outputs[:-1].tolist(), self.legal(state, 0))
             views = np.stack([np.concatenate([self.view(state, seat), goals[seat - 1]]) for seat in range(1, PLAYERS)])
             logits = self.others(torch.from_numpy(views)).tolist()
-        foretold = [_masked(logits[seat - 1], self.legal(state, seat)) for seat in range(1, PLAYERS)]
-        return Node(state, prior, float(outputs[-1]), foretold)
+        predicted = [_masked(logits[seat - 1], self.legal(state, seat)) for seat in range(1, PLAYERS)]
+        return Node(state, prior, float(outputs[-1]), predicted)
 
     def follow(self, node: Node, action: int, goals: np.ndarray) -> Edge:
-        drawn = [self.dice.choices(range(ACTIONS), one)[0] for one in node.foretold]
+        drawn = [self.random.choices(range(ACTIONS), one)[0] for one in node.predicted]
         state, reward = self.step(node.state, [action, *drawn])
         over = not state.present[0] or state.time >= HORIZON
         after = self.look(state, goals)
@@ -126,7 +126,7 @@ class Search:
 
     def search(self, state: State, simulations: int, depth: int) -> list[int]:
         """How often each own action was tried."""
-        goals = np.eye(GOALS, dtype=np.float32)[[self.dice.randrange(GOALS) for _ in range(PLAYERS - 1)]]
+        goals = np.eye(GOALS, dtype=np.float32)[[self.random.randrange(GOALS) for _ in range(PLAYERS - 1)]]
         root = self.look(state, goals)
         for _ in range(simulations):
             node, path = root, []

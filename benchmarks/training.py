@@ -15,17 +15,18 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from hopplus.learning.devices import MeshConfig, num_cores, on_every, use_cores
+from hopplus.core.devices import on_every, use_cores
+from hopplus.core.mesh import MeshConfig, num_cores
 
 use_cores(num_cores())
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
-import torch  # noqa: E402
+import torch  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 from bare_ppo import make_update  # noqa: E402
 from flops import matmul_peak, update_flops  # noqa: E402
-from hopplus.learning.learner import LearnerConfig  # noqa: E402
+from hopplus.learning.config import LearnerConfig  # noqa: E402
 from hopplus.models.inputs import num_features  # noqa: E402
 from hopplus.runs.config import RunConfig  # noqa: E402
 from hopplus.runs.training import compile_program, seed_keys  # noqa: E402

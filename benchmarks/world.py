@@ -14,8 +14,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from hopplus.core.devices import use_cores
+from hopplus.core.mesh import MeshConfig, num_cores
 from hopplus.evaluation.world import (
-    Foretold,
+    Predicted,
     by_world,
     count_impossible,
     joined,
@@ -27,12 +29,11 @@ from hopplus.evaluation.world import (
     transitions_of,
 )
 from hopplus.games.game import Game, GameSpec
-from hopplus.learning.devices import MeshConfig, num_cores, use_cores
-from hopplus.learning.learner import LearnerConfig
+from hopplus.learning.config import LearnerConfig
 from hopplus.learning.worlds import fit
 from hopplus.models import regression_world, world
-from hopplus.models.regression_world import RegressionConfig
-from hopplus.models.world import Transition, WorldConfig
+from hopplus.models.config import RegressionConfig, WorldConfig
+from hopplus.models.world import Transition
 from hopplus.runs.config import RunConfig
 from hopplus.runs.training import train
 from measure import PROGRESS, print_json, print_table
@@ -65,11 +66,11 @@ def collect(game: Game, players: Any, wanted: int, seed: int) -> Transition:
 
 
 def by_regression(spec: GameSpec, params: Any) -> Any:
-    def foretell(now):
+    def predict(now):
         said = regression_world.apply(params, spec, now)
-        return Foretold(said[0], regression_world.rounded(*said))
+        return Predicted(said[0], regression_world.rounded(*said))
 
-    return foretell
+    return predict
 
 
 def one_game(name: str, transitions: int, epochs: int, with_self_play: bool, sampled: int) -> dict[str, Any]:
@@ -86,16 +87,16 @@ def one_game(name: str, transitions: int, epochs: int, with_self_play: bool, sam
     say = lambda what: lambda epoch: PROGRESS.print(f"{what}: epoch {epoch + 1} of {epochs}")  # noqa: E731
     key = jax.random.key(3)
     planes = world.init(WorldConfig(members=1), spec, key=key)
-    loss = lambda params, happened: world.loss(params, spec, happened)  # noqa: E731
+    loss = lambda params, transition: world.loss(params, spec, transition)  # noqa: E731
     planes = fit(loss, planes, data, epochs=epochs, key=key, on_epoch=say("world"))
     seconds = time.perf_counter() - started
     regression = RegressionConfig()
     baseline = regression_world.init(regression, spec, key=key)
-    loss = lambda params, happened: regression_world.loss(regression, params, spec, happened)  # noqa: E731
+    loss = lambda params, transition: regression_world.loss(regression, params, spec, transition)  # noqa: E731
     baseline = fit(loss, baseline, data, epochs=epochs, learning_rate=1e-3, key=key, on_epoch=say("regression"))
     models = {"world": by_world(spec, planes), "regression": by_regression(spec, baseline)}
     scores = {
-        model: judge_line_ups(spec, partial(sums_of, spec, foretell), held_out) for model, foretell in models.items()
+        model: judge_line_ups(spec, partial(sums_of, spec, predict), held_out) for model, predict in models.items()
     }
     rows = transitions_of(joined(held_out.values()))
     draws = math.ceil(sampled / len(rows.now.time))

@@ -3,7 +3,8 @@
 python scripts/pictures.py curves runs    learning curves, of run folders that were trained by the commands in the docs
 python scripts/pictures.py pretrained runs    the same for models that begin pretrained, and from scratch
 python scripts/pictures.py scores         how well others are predicted, from results/others.json and goal_losses.json
-python scripts/pictures.py simulations    what a larger search is worth, from results/simulations_*.json
+python scripts/pictures.py adaptation     every line-up of ppo and hop_plus, from results/series_*.json
+python scripts/pictures.py simulations    return by search budget, from results/simulations_*.json
 python scripts/pictures.py doctor runs    what the doctor found in the runs of the two investigations
 python scripts/pictures.py beliefs        a belief over an episode, by models that are pretrained for it (a minute)
 """
@@ -18,16 +19,16 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
 
+from hopplus.agents.config import OpponentsConfig
 from hopplus.doctor.answer import Picture
 from hopplus.games import draw
 from hopplus.games.draw import frames
 from hopplus.games.presets import make
 from hopplus.games.rollout import play_episode
-from hopplus.learning.minds import MindConfig
-from hopplus.learning.offline import Cast, Recipe, make_episodes, play_cast
-from hopplus.learning.pretraining import PretrainConfig, Trainer, init, material, predict
-from hopplus.models.goals import GoalsConfig
-from hopplus.models.others import OthersConfig
+from hopplus.learning.offline import Cast, make_episodes, play_cast, scripts_of
+from hopplus.learning.pretrain_config import PretrainConfig, Recipe
+from hopplus.learning.pretraining import Trainer, init, material, predict
+from hopplus.models.config import GoalsConfig, OthersConfig
 from hopplus.report import evidence, learning_curve, prediction, save_figure
 from hopplus.report.curves import MUTED, WIDE, new_sheet
 from hopplus.runs.records import read_run
@@ -71,21 +72,52 @@ def goal_losses() -> Figure:
     losses = json.loads((ROOT / "results" / "goal_losses.json").read_text())["curves"]["16 dimensions"]
     sheet = Figure(figsize=(8.4, 2.9), layout="constrained")
     terms = {"goal/reconstruction": "reconstruction, per cell", "goal/action": "action", "goal/prior_kl": "KL"}
-    for axes, (term, name) in zip(sheet.subplots(1, len(terms)), terms.items(), strict=True):
+    places = list(sheet.subplots(1, len(terms)))
+    for axes, (term, name) in zip(places, terms.items(), strict=True):
         for loss, curve in losses.items():
             axes.plot(range(1, len(curve) + 1), [epoch[term] for epoch in curve], label=f"loss: {loss}")
         axes.set_title(f"{name} (nats)", fontsize=10)
         axes.set_xlabel("epoch")
         axes.set_ylim(bottom=0)
-    sheet.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    sheet.legend(*places[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return sheet
+
+
+def adaptation() -> None:
+    """Each line-up as a dot, their mean as a bar, the worst one by name."""
+    sheet, axes = new_sheet(WIDE)
+    agents, boards = {"ppo": "ppo", "hop_plus": "hop_plus"}, ("4x4", "8x8")
+    for place, (board, agent) in enumerate((board, agent) for board in boards for agent in agents):
+        found = json.loads((ROOT / "results" / f"series_{board}_{agent}.json").read_text())
+        scores = {
+            one["lineup"]: np.mean([episode["sampled"]["estimate"] for episode in one["by_episode"][4:]])
+            for one in found["lineups"]
+        }
+        colour = draw.player_colour(list(agents).index(agent))
+        shifts = np.linspace(-0.22, 0.22, len(scores))
+        axes.bar(place, np.mean(list(scores.values())), width=0.7, color=colour, alpha=0.25)
+        axes.plot(place + shifts, list(scores.values()), "o", color=colour, markersize=3)
+        worst = min(scores, key=scores.__getitem__)
+        axes.annotate(
+            f"{worst} {scores[worst]:.2f}",
+            (place + shifts[list(scores).index(worst)], scores[worst]),
+            xytext=(6, -3),
+            textcoords="offset points",
+            fontsize=8,
+        )
+    axes.set_xticks(range(4), [f"{agent}\n{board}" for board in boards for agent in agents])
+    axes.axhline(1, color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)))
+    axes.axhline(0, color=MUTED, linewidth=1.0)
+    axes.set_ylabel("normalised return")
+    axes.set_title("20 line-ups of scripted co-players: mean (bar), each (dot), worst (name)", fontsize=9)
+    save_figure(sheet, PICTURES / "adaptation.png")
 
 
 def simulations() -> None:
     """Return against the budget of planning, one line for each result; the bars are 95% intervals over seeds."""
     sheet, axes = new_sheet(WIDE)
-    for index, path in enumerate(sorted((ROOT / "results").glob("simulations_*.json"))):
-        found = json.loads(path.read_text())
+    results = [json.loads(path.read_text()) for path in sorted((ROOT / "results").glob("simulations_*.json"))]
+    for index, found in enumerate(results):
         budgets = found["budgets"]
         middle, low, high = (
             np.array([one["normalised"][key] for one in budgets]) for key in ("estimate", "low", "high")
@@ -96,7 +128,7 @@ def simulations() -> None:
         axes.errorbar(places, middle, [middle - low, high - middle], label=label, color=colour, marker="o", capsize=2)
         axes.set_xticks(np.arange(len(budgets)), [one["budget"] for one in budgets])
     axes.axhline(1, color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)))
-    axes.set_xlabel(f"simulations in each of {found['trees']} trees")
+    axes.set_xlabel(f"simulations in each of {results[0]['trees']} trees")
     axes.set_ylabel("normalised return")
     axes.legend(frameon=False)
     save_figure(sheet, PICTURES / "simulations.png")
@@ -121,11 +153,11 @@ def doctor(runs: Path) -> None:
 
 
 def beliefs() -> None:
-    """Two hunters of stags and two of hares: what models that saw 30,000 samples believe of them."""
+    """Two stag hunters and two hare hunters, and the beliefs of models that saw 30,000 samples."""
     game_name = "stag-hunt-8x8"
-    mind = MindConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="shared", keys=16))
-    config = PretrainConfig(data=Recipe(game=game_name, samples=30_000), mind=mind, labels="types")
-    game, scripts = make(game_name), config.data.scripts()
+    models = OpponentsConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="shared", keys=16))
+    config = PretrainConfig(data=Recipe(game=game_name, samples=30_000), opponents=models, labels="types")
+    game, scripts = make(game_name), scripts_of(config.data)
     trainer = Trainer(config, material(config, game, make_episodes(config.data)))
     state = init(config, key=jax.random.key(0))
     for _ in range(3):
@@ -133,7 +165,7 @@ def beliefs() -> None:
     kinds, key = jnp.array([0, 1, 0, 1], jnp.int32), jax.random.key(7)
     episode = play_episode(game, Cast(scripts, kinds), key=key)
     recorded = jax.tree.map(lambda leaf: np.asarray(leaf)[None], play_cast(game, scripts, kinds, key=key))
-    believed = predict(config, state.mind, material(config, game, recorded)).beliefs[0]
+    believed = predict(config, state.opponents.params, material(config, game, recorded)).beliefs[0]
     played = frames(game, jax.device_get(episode))
     num_steps = int(np.asarray(recorded.in_game)[0].any(axis=-1).sum())
     moments = sorted({0, num_steps // 3, 2 * num_steps // 3, num_steps - 1})
@@ -150,6 +182,7 @@ if __name__ == "__main__":
         "curves": lambda: curves(runs),
         "pretrained": lambda: pretrained(runs),
         "scores": scores,
+        "adaptation": adaptation,
         "simulations": simulations,
         "doctor": lambda: doctor(runs),
         "beliefs": beliefs,

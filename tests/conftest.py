@@ -1,19 +1,68 @@
 """Every test runs with shapes checked at run time and with JAX watching for keys that are used twice."""
 
+import gc
 import os
+import resource
+from pathlib import Path
 
-# Most of a test's time is compiling; programs that run for milliseconds need no optimising. Set before JAX is imported.
+# Most of a test's time is compiling; programs that run for milliseconds need no optimising. The newer emitters of fused
+# loops take at least half of XLA's time for a training step. Set before JAX is imported.
 os.environ["XLA_FLAGS"] = " ".join(
     [
         os.environ.get("XLA_FLAGS", ""),
         "--xla_backend_optimization_level=0",
         "--xla_llvm_disable_expensive_passes=true",
+        "--xla_cpu_use_fusion_emitters=false",
     ]
 ).strip()
 
 import jax
+import pytest
 from jaxtyping import install_import_hook
 
 install_import_hook("hopplus", "beartype.beartype")
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_num_cpu_devices", 2)
+
+CLEAR_ABOVE = 1000
+"""Megabytes. A process that is larger after a file of tests forgets what it has compiled: the next file needs little of
+it, and finds that in the compilation cache on disk, if there is one."""
+PEAKS = pytest.StashKey[dict[str, int]]()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_programs():
+    yield
+    if _megabytes() > CLEAR_ABOVE:
+        jax.clear_caches()
+        gc.collect()
+
+
+def _megabytes() -> int:
+    """Memory that this process has now, where the system tells."""
+    status = Path("/proc/self/statm")
+    return int(status.read_text().split()[1]) * resource.getpagesize() >> 20 if status.exists() else 0
+
+
+def _peak() -> int:
+    """The most memory that this process has had, in megabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Keeps what a worker of pytest-xdist said when it ended."""
+    peak = getattr(node, "workeroutput", {}).get("peak")
+    if peak is not None:
+        node.config.stash.setdefault(PEAKS, {})[node.gateway.id] = peak
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["peak"] = _peak()
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    peaks = config.stash.get(PEAKS, {}) or {"this process": _peak()}
+    told = ", ".join(f"{name} {peak:,} MB" for name, peak in sorted(peaks.items()))
+    terminalreporter.write_line(f"peak memory: {told}")

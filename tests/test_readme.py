@@ -1,5 +1,6 @@
 """The front door is true: its code runs, its tables are those of the results, and both languages say the same."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hopplus.cli.figures import to_json
 from hopplus.cli.main import VERBS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,14 +42,32 @@ def test_every_command_of_the_docs_is_a_verb_that_exists():
     assert used and used <= set(VERBS)
 
 
+def anchors(path):
+    """What a link's # can name: the headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_links_lead_somewhere():
     for page in [*PAGES, ROOT / "README.zh-CN.md", ROOT / "CONTRIBUTING.md"]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#?([^):]*)\)", page.read_text()):
+            path = page.parent / target if target else page
+            assert path.exists(), f"{page.name} links to {target}, which does not exist"
+            assert not anchor or anchor in anchors(path), f"{page.name}: {target} has no heading #{anchor}"
 
 
 def test_tables_are_those_of_the_results():
     checked = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "readme_tables.py", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / "scripts" / "tables.py", "--check"], capture_output=True, text=True, check=False
     )
-    assert checked.returncode == 0, checked.stdout + checked.stderr + "run: python scripts/readme_tables.py"
+    assert checked.returncode == 0, checked.stdout + checked.stderr + "run: python scripts/tables.py"
+
+
+def test_every_result_says_how_it_was_made_and_is_rounded():
+    paths = sorted((ROOT / "results").glob("*.json"))
+    assert len(paths) > 100
+    for path in paths:
+        result = json.loads(path.read_text())
+        assert result["commands"] and all(isinstance(command, str) for command in result["commands"]), path.name
+        assert result["version"] and not {"command", "trained_by"} & set(result), path.name
+        assert result == to_json(result), f"{path.name} has floats that are not rounded"

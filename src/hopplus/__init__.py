@@ -1,5 +1,5 @@
-"""Agents for mixed-motive games: they infer what others want, predict what they do, and can be audited."""
+"""Agents for mixed-motive games: they infer goals, predict co-players, learn a world model, and can be audited."""
 
-from importlib.metadata import version
+from hopplus.core.lazy import lazy
 
-__version__ = version("hopplus")
+__getattr__, __dir__, __all__ = lazy(__name__, __file__)

@@ -88,7 +88,7 @@ NUMBERS = {
     "--goals.size 0": "--goals.size is 0; give 1 or more",
     "--others.hidden 0": "--others.hidden is 0; give 1 or more",
     "--modelling.epsilon 1.5": "--modelling.epsilon is 1.5; give a number between 0 and 1",
-    "--modelling.goal-tables 0": "--modelling.goal-tables is 0; give a number of 1 or more",
+    "--modelling.goal-envs 0": "--modelling.goal-envs is 0; give a number of 1 or more",
     "--modelling.posterior-kl -1": "--modelling.posterior-kl is -1.0; give a number of 0 or more",
     "--world.members -1": "--world.members is -1; give 0 or more",
     "--replay.size 0": "--replay.size is 0; give a number of 1 or more",
@@ -96,10 +96,10 @@ NUMBERS = {
     "--imagination.counterfactual 2": "--imagination.counterfactual is 2.0; give a number between 0 and 1",
 }
 CHOICES = {
-    "--game no-such-game": "there is no game called 'no-such-game'; the games are stag-hunt-4x4",
+    "--game no-such-game": "there is no game called 'no-such-game'; give one of stag-hunt-4x4",
     "--game no_such_module:game": "give MODULE:FACTORY that can be imported from here",
-    "--co-players nobody": "no script called 'nobody' for matrix; the scripts are random, noisy",
-    "--co-players nearest_stag": "no script called 'nearest_stag' for matrix; the scripts are random, noisy",
+    "--co-players nobody": "no script called 'nobody' for matrix; give one of random, noisy",
+    "--co-players nearest_stag": "no script called 'nearest_stag' for matrix; give one of random, noisy",
     "--co-players random,random": "names 2 players for the 2 seats of matrix-stag-hunt; name 1 at most",
     "--co-players random,,random": "write names with commas",
     "--co-players noisy(random)": "write nearest_stag, patient_stag(3) or noisy(nearest_stag, 0.1)",
@@ -108,10 +108,10 @@ CHOICES = {
     "--game stag-hunt-8x8 --arenas 8 5": "does not fit a 8x8 board; give 1 <= low <= high <= 8",
     "--game stag-hunt-8x8 --arenas 2 8": "9 players and prey need a cell each, but there may be only 4; take a larger",
     "--wandb project": "pip install wandb, or leave --wandb out",
-    "--goals.kind continuous": "--goals.kind needs a model of the others; give --others.models each or shared",
-    "--imagination.real-ratio 0.5": "there is no world, or no model of the others, to imagine with",
-    "--world.members 2": "--world.members: matrix-stag-hunt has no board to learn; leave the world out",
-    "--pretrained nowhere": "--pretrained: ppo has no models of the others; train omg or hop",
+    "--goals.kind continuous": "--goals.kind needs opponent models; give --others.models each or shared",
+    "--imagination.real-ratio 0.5": "there is no world or no opponent model to imagine with",
+    "--world.members 2": "ppo cannot learn matrix-stag-hunt: a learned world (--world.members) needs a board",
+    "--pretrained nowhere": "--pretrained: ppo has no opponent models; train omg or hop",
     "--others.models each --pretrained nowhere": "nowhere has no config.json; give the folder that `hopplus pretrain",
     "--others.models each --pretrained run": "run holds no pretraining; give the folder that `hopplus pretrain --out`",
 }
@@ -146,12 +146,12 @@ def test_pretraining_that_makes_no_sense_is_refused_before_there_is_a_folder(her
 @pytest.mark.parametrize(
     ("flags", "reason"),
     {
-        "--others": "run is a run of ppo, which has no models of the others; train omg or hop",
+        "--others": "run is a run of ppo, which has no opponent models; train omg or hop",
         "--world": "run is a run of ppo, which learns no world; train hop_plus",
-        "--world --rotate 1": "--world says itself who plays",
+        "--world --rotate 1": "--world sets the line-ups itself",
         "--others --adaptation": "--others goes with --co-players alone",
         "--others --rotate 1": "--others goes with --co-players alone",
-        "--adaptation": "adaptation is measured among hunters of stags and hares",
+        "--adaptation": "adaptation is measured among stag and hare hunters",
     }.items(),
 )
 def test_questions_that_a_run_cannot_answer(here, capsys, flags, reason):
@@ -188,14 +188,14 @@ def test_what_the_parser_cannot_read_exits_with_2(here, capsys, line):
         ("file", "", "file is a file; give a folder for the run with --out"),
         ("file/run", "", "cannot make the folder file/run (Not a directory); give another with --out"),
         ("full", "", "full is not empty and holds no run; give another folder with --out"),
-        ("run", "--seed 1", "holds a run with --seed 0, not 1; give the same settings to go on with it, or another"),
+        ("run", "--seed 1", "holds a run with --seed 0, not 1; give the same settings to resume it, or another"),
         ("run", "--seeds 3", "holds a run with --seeds 2, not 3; give the same settings"),
         ("run", "--game matrix-chicken", "holds a run with --game matrix-stag-hunt, not matrix-chicken; give the same"),
         ("run", "--ppo.learning-rate 0.1", "holds a run with --ppo.learning-rate 0.0005, not 0.1; give the same"),
         ("run", "--network.hidden 8 8", "holds a run with --network.hidden [8], not [8, 8]; give the same settings"),
         ("run", "--co-players random", "holds a run with --co-players None, not random; give the same settings"),
         ("run", "--envs 10", "holds a run with --envs 8, not 10; give the same settings"),
-        ("run", "--steps 80", "holds a run of 320 steps; give as many with --steps, or more to go on"),
+        ("run", "--steps 80", "holds a run of 320 steps; give as many with --steps, or more to continue it"),
         ("run", "--steps 800", "give --steps 320, or another folder with --out"),
     ],
 )
@@ -221,7 +221,7 @@ READERS = ("evaluate nowhere", "report nowhere", "evaluate file", "report file",
         ("evaluate run --seed 99999999999999999999999", "give a whole number from 0"),
         ("evaluate run --rotate 2", "--rotate is 2; give 0 to 1, since matrix-stag-hunt has 2 seats"),
         ("evaluate run --rotate -1", "--rotate is -1; give 0 to 1"),
-        ("evaluate run --co-players nobody", "no script called 'nobody' for matrix; the scripts are random, noisy"),
+        ("evaluate run --co-players nobody", "no script called 'nobody' for matrix; give one of random, noisy"),
         ("evaluate run --co-players nobody:1", "there is no run folder nobody; give a run, as in runs/other, or a"),
         ("evaluate run --co-players no/where", "there is no run folder no/where; give a run, as in runs/other, or a"),
         ("evaluate run --co-players empty", "empty has no config.json; is it a run folder? give the folder"),
@@ -288,6 +288,10 @@ SETTINGS = {
     "of sides that are no pair": (lambda path: edited(path, arenas=[3]), "cannot use (arenas is [3])"),
     "of another agent": (lambda path: edited(path, agent="sarsa"), "cannot use (agent is 'sarsa')"),
     "of an unknown game": (lambda path: edited(path, game="chess"), "cannot use (there is no game called 'chess'"),
+    "of an older hopplus": (
+        lambda path: edited(path, learner__mind=3, version="0.1.0"),
+        "cannot use (unknown: learner.mind); use hopplus 0.1.0, which wrote them, or train again into another folder",
+    ),
     "of other rules": (
         lambda path: edited(path, game_version=7, version="9.9"),
         "was trained on version 7 of matrix, but this hopplus has version 1 of matrix; use hopplus 9.9",
@@ -303,7 +307,7 @@ def test_damaged_settings_are_named(here, capsys, fault, verb):
     path.write_text(damage(path))
     line = ["evaluate", "run"] if verb == "evaluate" else train_line("run", updates=4)
     said = complaint(capsys, line)
-    assert reason in said and "train anew into another folder" in said
+    assert reason in said and "train again into another folder" in said
 
 
 def test_settings_that_are_no_text_are_named(here, capsys):
@@ -328,9 +332,9 @@ def cut(path):
 
 
 def checkpoint_files(folder, pattern):
-    found = [path for path in (folder / "run" / "checkpoints" / "4").rglob(pattern) if path.is_file()]
-    assert found, pattern
-    return found
+    paths = [path for path in (folder / "run" / "checkpoints" / "4").rglob(pattern) if path.is_file()]
+    assert paths, pattern
+    return paths
 
 
 @pytest.mark.parametrize("harm", [cut, lambda path: path.unlink(), lambda path: path.write_bytes(b"\0" * 100)])
@@ -343,7 +347,7 @@ def test_a_damaged_checkpoint_is_named_or_does_not_matter(here, capsys, pattern,
         assert load("run").num_updates == 4
         return
     said = complaint(capsys, ["evaluate", "run"])
-    assert "checkpoints/4 cannot be read (" in said and "delete it to go on from the one before it" in said
+    assert "checkpoints/4 cannot be read (" in said and "delete it to resume from the one before it" in said
     shutil.rmtree(here / "run" / "checkpoints" / "4")
     assert load("run").num_updates == 2
 
@@ -360,7 +364,7 @@ def test_a_file_in_the_place_of_the_checkpoints_is_named(here, capsys):
     shutil.rmtree(here / "run" / "checkpoints")
     (here / "run" / "checkpoints").write_text("")
     said = complaint(capsys, train_line("run", updates=4))
-    assert "checkpoints is not a folder; remove it, or train anew into another folder" in said
+    assert "checkpoints is not a folder; remove it, or train again into another folder" in said
 
 
 METRICS = {
@@ -382,7 +386,7 @@ def test_a_run_does_not_go_on_after_damaged_metrics(here, capsys, fault):
     path.write_bytes(b"".join(damage(path.read_bytes().splitlines(keepends=True))))
     before = path.read_bytes()
     said = complaint(capsys, train_line("run", "--checkpoint-every 2", updates=4))
-    assert "metrics.jsonl" in said and reason in said and "put the file back, or train anew" in said
+    assert "metrics.jsonl" in said and reason in said and "put the file back, or train again" in said
     assert path.read_bytes() == before
 
 

@@ -28,8 +28,8 @@ def test_check_prints_both_tables(capsys):
 def test_check_prints_one_line_of_json(capsys):
     assert main(["check", "matrix-stag-hunt", "--episodes", "500", "--json"]) == 0
     lines = capsys.readouterr().out.strip().split("\n")
-    found = json.loads(lines[-1])
-    assert len(lines) == 1 and found["faults"] == [] and found["fairness"]["episodes"] == 500
+    result = json.loads(lines[-1])
+    assert len(lines) == 1 and result["faults"] == [] and result["fairness"]["episodes"] == 500
 
 
 def test_check_of_somebody_elses_broken_game_exits_with_1(capsys, tmp_path, monkeypatch):
@@ -64,15 +64,15 @@ def test_play_shows_the_episode_and_saves_it(capsys, tmp_path):
     ("line", "reason"),
     [
         ("play no-such-game", "there is no game called 'no-such-game'"),
-        ("check no-such-game", "the games are stag-hunt-4x4"),
+        ("check no-such-game", "give one of stag-hunt-4x4"),
         ("check no_such_module:Game", "cannot load the game"),
         ("check hopplus.games:NoSuchGame", "cannot load the game"),
-        ("check hopplus.games:Board", "gives a Board, which is no hopplus.games.Game"),
+        ("check hopplus.games:Board", "gives a Board; give a factory that returns a hopplus.games.Game"),
         ("check matrix-chicken --episodes -1", "--episodes is -1; give 400 or more"),
-        ("check matrix-chicken --episodes 10", "or 0 to leave fairness out"),
+        ("check matrix-chicken --episodes 10", "or 0 to skip fairness"),
         ("play stag-hunt-4x4 --seats random", "names 1 players, but stag_hunt has 4 seats"),
         ("play stag-hunt-4x4 --seats nobody,random,random,random", "no script called 'nobody'"),
-        ("play stag-hunt-4x4 --seats keyboard,keyboard,random,random", "only one person can play"),
+        ("play stag-hunt-4x4 --seats keyboard,keyboard,random,random", "2 seats are called keyboard; give one at most"),
         ("play stag-hunt-4x4 --seats keyboard,random,random,random", "needs a terminal"),
         ("play stag-hunt-4x4 --out episode.mp4", "give a name that ends in .gif, .png or .svg"),
     ],

@@ -7,7 +7,20 @@ import pytest
 
 from hopplus.cli.doctor import ACTIONS, with_action
 from hopplus.cli.main import main
+from hopplus.doctor.ladder import RUNGS
 from runs.tiny import train_line
+
+NAMED = """
+from pettingzoo import ParallelEnv
+
+
+class named(ParallelEnv):
+    def __init__(self):
+        self.possible_agents = ["alice", "bob", "carol"]
+
+    def reset(self, seed=None, options=None):
+        raise AssertionError("nothing is to be played")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +32,9 @@ def folder(tmp_path_factory):
 
 def test_a_run_is_examined_and_a_page_is_written(folder, capsys):
     assert main(["doctor", "seats", str(folder), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["command"] == f"hopplus doctor seats {folder}" and told["verdict"] != "broken"
-    verdicts = {each["check"]: each["verdict"] for each in told["answers"][0]["findings"]}
+    result = json.loads(capsys.readouterr().out)
+    assert result["command"] == f"hopplus doctor seats {folder}" and result["verdict"] != "broken"
+    verdicts = {each["check"]: each["verdict"] for each in result["answers"][0]["findings"]}
     assert (
         verdicts["samples"]
         == verdicts["targets"]
@@ -29,7 +42,9 @@ def test_a_run_is_examined_and_a_page_is_written(folder, capsys):
         == verdicts["seats learn alone"]
         == "fine"
     )
-    assert json.loads((folder / "doctor_seats.json").read_text()) == told
+    kinds = {each["check"]: each["kind"] for each in result["answers"][0]["findings"]}
+    assert kinds["samples"] == kinds["seats learn alone"] == "exact" and kinds["returns"] == "test"
+    assert json.loads((folder / "doctor_seats.json").read_text()) == result
     assert "seats learn alone" in (folder / "doctor_seats.html").read_text()
 
 
@@ -45,18 +60,32 @@ def test_a_run_is_a_question_of_its_own():
         ("doctor game", "name a game, as in `hopplus doctor game stag-hunt-4x4`, or give --env MODULE:FACTORY"),
         ("doctor game nothing", "nothing"),
         ("doctor nowhere", "nowhere"),
+        ("doctor game stag-hunt-4x4 --alike all", "--alike is for --env"),
+        ("doctor game --env named_env:named", "add --alike all"),
         (
             "doctor fault nothing games",
             "there is no fault 'nothing'; the faults are tie_to",
         ),
     ],
 )
-def test_what_makes_no_sense_is_said(line, reason, capsys):
+def test_what_makes_no_sense_is_said(line, reason, capsys, monkeypatch, tmp_path):
+    (tmp_path / "named_env.py").write_text(NAMED)
+    monkeypatch.chdir(tmp_path)
     assert main(line.split()) == 2
     assert reason in capsys.readouterr().err
 
 
+def test_the_help_of_the_ladder_lists_its_rungs_in_order(capsys):
+    with pytest.raises(SystemExit):
+        main(["doctor", "ladder", "--help"])
+    said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    places = [said.index(rung.removesuffix(", actor only")) for rung in RUNGS]
+    assert places == sorted(places)
+
+
 def test_a_command_runs_with_a_fault(capsys):
+    """The command's own flags are passed on, words with spaces too."""
     assert main(["doctor", "fault", "one_random_stream", "games"]) == 0
-    assert "with a fault: all seats draw" in capsys.readouterr().out
+    assert main(["doctor", "fault", "one_random_stream", "evaluate", "no such run", "--episodes", "5"]) == 2
+    assert "with a fault: all seats sample" in capsys.readouterr().out
     assert "doctor" in sys.modules["hopplus.cli.main"].VERBS

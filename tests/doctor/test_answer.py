@@ -10,7 +10,8 @@ from hopplus.evaluation.statistics import Interval
 def finding(p_value=None, effect=1.0, **about):
     test = None if p_value is None else Significance(p_value, matters=0.1)
     interval = Interval(effect, effect - 0.01, effect + 0.01)
-    settings = {"check": "a", "module": "policy", "verdict": "fine", "says": "so"} | about
+    kind = "exact" if p_value is None else "test"
+    settings = {"check": "a", "module": "policy", "kind": kind, "verdict": "fine", "says": "so"} | about
     return Finding(**settings, effect=interval, test=test)
 
 
@@ -44,7 +45,7 @@ def test_an_effect_must_be_certain_and_matter(adjusted, effect, verdict):
 
 
 def test_what_is_broken_for_certain_is_blamed_first():
-    found = Examination(
+    examination = Examination(
         "a run",
         "hopplus doctor a",
         "0",
@@ -53,8 +54,49 @@ def test_what_is_broken_for_certain_is_blamed_first():
             Answer("critic", "?", (finding(module="rewards", verdict="broken"),)),
         ),
     )
-    settled_found = Examination("a run", "", "0", settled(found.answers))
-    assert settled_found.verdict == "broken"
-    assert settled_found.suspects == ("rewards", "seats", "odd")
+    settled_examination = Examination("a run", "", "0", settled(examination.answers))
+    assert settled_examination.verdict == "broken"
+    assert settled_examination.suspects == ("rewards", "seats", "odd")
     assert worst([]) == "not enough evidence"
-    assert settled_found.to_json()["suspects"] == ["rewards", "seats", "odd"]
+    assert settled_examination.to_json()["suspects"] == ["rewards", "seats", "odd"]
+
+
+def test_a_judgement_of_a_part_is_blamed_before_a_test_of_what_it_feeds():
+    judged = finding(module="world: data", kind="judgement", threshold="broken above 1", verdict="broken")
+    answer = Answer("seats", "?", (finding(1e-9, module="seats"), judged))
+    assert Examination("a run", "", "0", settled([answer])).suspects == ("world: data", "seats")
+
+
+def test_a_finding_must_say_its_kind():
+    with pytest.raises(TypeError, match="says"):
+        Finding("returns", "seats", "fine", "so")  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("about", "reason"),
+    [
+        ({"kind": "judgement"}, "a judgement states its threshold"),
+        ({"kind": "test", "verdict": "broken"}, "a test that raises an alarm has a p-value or a level"),
+        ({"kind": "exact", "p_value": 0.5}, "a finding with a p-value has the kind test"),
+    ],
+)
+def test_a_kind_must_have_what_it_rests_on(about, reason):
+    with pytest.raises(ValueError, match=reason):
+        finding(**about)
+
+
+def test_the_kind_and_what_it_rests_on_are_in_the_json():
+    asked = Answer("seats", "?", (finding(1e-3), finding(0.02), finding(kind="judgement", threshold="below 0.9")))
+    (answer,) = Examination("a", "", "0", settled([asked])).to_json()["answers"]
+    assert [each["kind"] for each in answer["findings"]] == ["test", "test", "judgement"]
+    assert answer["findings"][0]["test"] == {"p_value": 1e-3, "matters": 0.1, "adjusted": 2e-3}
+    assert answer["findings"][2]["threshold"] == "below 0.9"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "advice"),
+    [("fine", None), ("not enough evidence", "play longer"), ("suspicious", "play longer"), ("broken", "look at it")],
+)
+def test_what_is_certain_is_acted_on_and_what_is_not_is_looked_at_longer(verdict, advice):
+    assert finding(1e-9, verdict=verdict, next="look at it", more="play longer").advice == advice
+    assert finding(verdict=verdict, next="look at it").advice == (None if verdict == "fine" else "look at it")

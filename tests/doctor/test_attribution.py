@@ -20,12 +20,14 @@ def returns(bias_of: str | None):
 
 @pytest.mark.parametrize("part", PARTS)
 def test_the_part_that_is_wrong_is_blamed(part):
-    found = _attribution(returns(part), with_goals=True)
-    assert 1.2 < found.error.estimate < 1.6  # a bias of 2 over a spread of sqrt(2)
-    assert max(found.shares, key=lambda name: found.shares[name].estimate) == part
-    assert found.shares[part].low > 0.9 and all(found.shares[other].high < 0.2 for other in PARTS if other != part)
+    attribution = _attribution(returns(part), with_goals=True)
+    assert 1.2 < attribution.error.estimate < 1.6  # a bias of 2 over a spread of sqrt(2)
+    assert max(attribution.shares, key=lambda name: attribution.shares[name].estimate) == part
+    assert attribution.shares[part].low > 0.9 and all(
+        attribution.shares[other].high < 0.2 for other in PARTS if other != part
+    )
 
 
 def test_noise_is_no_error():
-    found = _attribution(returns(None), with_goals=False)
-    assert found.error.low < 0.1 and "goals" not in found.shares
+    attribution = _attribution(returns(None), with_goals=False)
+    assert attribution.error.low < 0.1 and "goals" not in attribution.shares

@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from hopplus.doctor import others, world
+from hopplus.doctor import critic, others, world
+from hopplus.doctor.answer import Picture
+from hopplus.doctor.examined_run import ExaminedRun
+from hopplus.runs.config import RunConfig
 from hopplus.runs.records import Recorded
 
 
@@ -20,9 +23,9 @@ def test_one_pair_that_is_far_behind_the_others_is_named():
     pairs = [{"player": "player_1", "other": f"player_{other}", "ratio": 0.9} for other in (2, 3, 4)]
     assert others.pairs({"pairs": pairs}).verdict == "fine"
     pairs[1]["ratio"] = 0.4
-    found = others.pairs({"pairs": pairs})
-    assert found.verdict == "suspicious"
-    assert "player_1 of 3" in found.says
+    finding = others.pairs({"pairs": pairs})
+    assert finding.verdict == "suspicious"
+    assert "player_1 of 3" in finding.says
 
 
 @pytest.mark.parametrize(("goals_move_policies_by", "verdict"), [(0.2, "fine"), (0.0, "suspicious")])
@@ -41,7 +44,9 @@ def test_goals_that_change_nothing_are_not_used(goals_move_policies_by, verdict)
     ],
 )
 def test_a_middling_world_may_only_be_early_and_a_bad_one_is_bad(share, learning, verdict):
-    assert world._rate(learning, "next board", "world: board", share, "of boards").verdict == verdict
+    finding = world._rate(learning, "next board", "world: board", share, "of boards")
+    assert finding.verdict == verdict
+    assert finding.kind == "judgement" and finding.threshold == "suspicious below 90%, broken below 50%"
 
 
 @pytest.mark.parametrize(("last", "learning"), [(0.5, True), (0.99, False)])
@@ -51,6 +56,34 @@ def test_a_world_is_learning_while_its_error_falls(last, learning):
     assert world.is_learning(recorded) == learning
 
 
+@pytest.mark.parametrize(
+    ("by_seed", "verdict"),
+    [
+        ((0.5, 0.6, 0.7), "fine"),
+        ((0.05, 0.17, 0.29), "not enough evidence"),  # -.13 to .47
+        ((-0.5, -0.6, -0.7), "suspicious"),
+        ((0.6,), "not enough evidence"),
+    ],
+)
+def test_a_wide_interval_of_the_explained_variance_is_not_enough_evidence(by_seed, verdict, tmp_path):
+    examined = ExaminedRun(tmp_path, RunConfig(seeds=len(by_seed)))
+    tags = [f"policy/explained_variance/player_{seat}" for seat in (1, 2, 3, 4)]
+    metrics = {tag: np.tile(by_seed, (10, 1)) for tag in tags}
+    examined.__dict__["recorded"] = Recorded("run", {}, np.arange(1, 11), metrics, {}, None)
+    finding = critic.explained_variance(examined)
+    assert finding.verdict == verdict
+    assert finding.kind == "judgement" and "above 0" in finding.threshold
+
+
+@pytest.mark.parametrize(("imagined", "verdict"), [(1.0, "fine"), (5.0, "suspicious"), (20.0, "broken")])
+def test_what_is_compared_with_a_chosen_ratio_is_a_judgement(imagined, verdict, tmp_path):
+    examined = ExaminedRun(tmp_path, RunConfig(seeds=3))
+    finding = critic._compared(examined, "value loss", np.ones(3), np.full(3, imagined), Picture("boxes", "", (), {}))
+    assert finding.verdict == verdict
+    assert finding.kind == "judgement" and finding.threshold == "suspicious above 3 times, broken above 10"
+
+
 def test_one_impossible_outcome_is_too_many():
     assert world.impossible({"cell": 0, "reward": 0}).verdict == "fine"
-    assert world.impossible({"cell": 0, "reward": 1}).verdict == "broken"
+    finding = world.impossible({"cell": 0, "reward": 1})
+    assert finding.verdict == "broken" and finding.kind == "exact"

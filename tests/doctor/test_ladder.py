@@ -20,8 +20,8 @@ def recorded(value_loss, seats=(1.0, 1.0, 1.0)):
 def test_each_rung_adds_one_module():
     built = rungs(learner_of("hop_plus"))
     assert tuple(built) == tuple(RUNGS)
-    assert [one.mind.others.models for one in built.values()] == ["none"] + 5 * ["each"]
-    assert [one.mind.goals.kind for one in built.values()] == 2 * ["none"] + 4 * ["hindsight"]
+    assert [one.opponents.others.models for one in built.values()] == ["none"] + 5 * ["each"]
+    assert [one.opponents.goals.kind for one in built.values()] == 2 * ["none"] + 4 * ["hindsight"]
     assert [one.world.is_used for one in built.values()] == 3 * [False] + 3 * [True]
     assert [one.imagination.is_used for one in built.values()] == 4 * [False] + 2 * [True]
     assert [one.imagination.critic for one in built.values()][-2:] == ["real", "weighted"]
@@ -34,8 +34,8 @@ def test_the_first_rung_with_the_symptom_is_blamed():
     losses = dict(zip(RUNGS, (0.2, 0.21, 0.2, 0.19, 2.0, 9.0), strict=True))
     records = {f"{rung}, shared": recorded(loss) for rung, loss in losses.items()}
     answer = Said("ladder", "?", tuple(compare(records, "shared", "value_loss")))
-    found = Examination("a", "", "0", settled([answer]))
-    assert found.verdict == "broken" and found.suspects[0] == "imagination"
+    examination = Examination("a", "", "0", settled([answer]))
+    assert examination.verdict == "broken" and examination.suspects[0] == "imagination"
 
 
 def test_a_seat_that_gets_more_is_a_symptom():

@@ -1,4 +1,4 @@
-"""Companies, the normalisation worked by hand, and the player by belief against a filter in plain Python."""
+"""Line-ups, the normalisation worked by hand, and the player by belief against a filter in plain Python."""
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +11,11 @@ from hopplus.evaluation.adaptation import (
     LETTERS,
     OneOf,
     agent_returns,
+    all_lineups,
     by_belief,
-    lineups,
+    first_seat_returns,
     normalised,
     partner_probability,
-    returns_in_company,
     scripts,
     short_name,
 )
@@ -24,7 +24,7 @@ from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.lineups import lineup
 from hopplus.games.presets import make
-from hopplus.games.rollout import open_table, rollout
+from hopplus.games.rollout import init_env, rollout
 from hopplus.games.stag_hunt import StagHunt
 from reference.coplayers import NearestHare, NearestStag, Random, View
 
@@ -35,30 +35,30 @@ STAG, HARE = 0, 1
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(series, "NUM_TABLES", 100)
+    monkeypatch.setattr(series, "NUM_ENVS", 100)
 
 
-def test_every_company_is_listed_once():
-    names = [short_name(one) for one in lineups(HUNT.spec)]
+def test_every_line_up_is_listed_once():
+    names = [short_name(one) for one in all_lineups(HUNT.spec)]
     assert names == ["NNN", "NNH", "NNR", "NHH", "NHR", "NRR", "HHH", "HHR", "HRR", "RRR"]
-    assert lineups(PAIR.spec) == [("nearest_stag",), ("nearest_hare",), ("random",)]
-    assert len(lineups(HUNT.spec, tuple(LETTERS))) == 20
+    assert all_lineups(PAIR.spec) == [("nearest_stag",), ("nearest_hare",), ("random",)]
+    assert len(all_lineups(HUNT.spec, tuple(LETTERS))) == 20
 
 
 @pytest.mark.parametrize("kinds", [("nearest_stag", "nearest_stag"), ("idler",), ()])
 def test_a_kind_is_known_and_named_once(kinds):
     with pytest.raises(ValueError, match=r"give some of nearest_stag, nearest_hare, random, patient_stag\(3\), each"):
-        lineups(HUNT.spec, kinds)
+        all_lineups(HUNT.spec, kinds)
 
 
 @pytest.mark.parametrize("name", ["matrix-stag-hunt", "snowdrift-8x8"])
-def test_other_games_have_no_such_companies(name):
+def test_other_games_have_no_such_line_ups(name):
     with pytest.raises(ValueError, match="is no such game"):
-        lineups(make(name).spec)
+        all_lineups(make(name).spec)
 
 
 def test_normalised_returns_by_hand():
-    """Two seeds, three companies; in the last the oracle gains .01, which tells nothing."""
+    """Two seeds, three line-ups; in the last the oracle gains .01, which is too little to divide by."""
     uniform, oracle = np.array([1.0, 0.5, 0.3]), np.array([5.0, 1.0, 0.31])
     agent = np.array([[3.0, 1.0, 0.3], [1.0, 0.25, 9.0]])
     found = normalised(agent, uniform, oracle)
@@ -98,16 +98,16 @@ def test_beliefs_are_those_of_a_filter_in_plain_python():
     @jax.vmap
     def first_steps(key):
         open_key, play_key = jax.random.split(key)
-        return rollout(HUNT, players, open_table(HUNT, players, key=open_key), 10, key=play_key)[1]
+        return rollout(HUNT, players, init_env(HUNT, players, key=open_key), 10, key=play_key)[1]
 
-    tables = jax.device_get(first_steps(jax.random.split(jax.random.key(4), 12)))
-    checked = sum(_check_beliefs(jax.tree.map(lambda leaf, index=index: leaf[index], tables)) for index in range(12))
+    envs = jax.device_get(first_steps(jax.random.split(jax.random.key(4), 12)))
+    checked = sum(_check_beliefs(jax.tree.map(lambda leaf, index=index: leaf[index], envs)) for index in range(12))
     assert checked > 30
 
 
 def _check_beliefs(steps, *, seat=2, others=(3, 0, 1)):
-    """How many times the believer learned something, after its beliefs were compared in every step of a table."""
-    (remembered,) = [group for group in steps.memory if not isinstance(group, tuple)]
+    """Compare the beliefs in every step of an environment; return how often they changed."""
+    (remembered,) = [group for group in steps.policy_state if not isinstance(group, tuple)]
     belief, checked = np.zeros((3, 3)), 0
     for time in range(len(steps.actions)):
         if steps.reset_before[time]:
@@ -124,14 +124,14 @@ def _check_beliefs(steps, *, seat=2, others=(3, 0, 1)):
 
 
 def test_one_of_several_plays_as_the_one_itself():
-    among = returns_in_company(PAIR, scripts(PAIR.spec), [STAG], [("random",)], 100, key=jax.random.key(1))
-    alone = returns_in_company(PAIR, scripts(PAIR.spec)[:1], [0], [("random",)], 100, key=jax.random.key(1))
+    among = first_seat_returns(PAIR, scripts(PAIR.spec), [STAG], [("random",)], 100, key=jax.random.key(1))
+    alone = first_seat_returns(PAIR, scripts(PAIR.spec)[:1], [0], [("random",)], 100, key=jax.random.key(1))
     np.testing.assert_array_equal(among, alone)
 
 
 def test_the_first_seat_gets_in_a_series_what_it_gets_in_single_episodes():
     """Scripts remember nothing from one episode to the next, and returns of whole episodes are no other."""
-    (got,) = returns_in_company(PAIR, scripts(PAIR.spec), [HARE], [("random",)], 100, 5, key=jax.random.key(1))
+    (got,) = first_seat_returns(PAIR, scripts(PAIR.spec), [HARE], [("random",)], 100, 5, key=jax.random.key(1))
     itself = selfplay.play(PAIR, lineup("nearest_hare,random", PAIR), 500, num_seeds=1, key=jax.random.key(2))
     expected = itself.returns[0, :, 0].mean()
     assert got.shape == (100, 5) and got.mean() == pytest.approx(expected, abs=0.05)
@@ -143,39 +143,39 @@ class Counting(Policy):
 
     hunter: Policy
 
-    def start(self):
+    def init(self):
         return jnp.int32(0)
 
-    def again(self, memory):
-        return memory + 1
+    def next_episode(self, policy_state):
+        return policy_state + 1
 
-    def __call__(self, observation, legal, memory):
+    def __call__(self, observation, legal, policy_state):
         hunting, _ = self.hunter(observation, legal, ())
         staying = jax.nn.one_hot(PAIR.spec.stay, PAIR.spec.num_actions)
-        return jnp.where(memory < 2, staying, hunting), memory
+        return jnp.where(policy_state < 2, staying, hunting), policy_state
 
 
 def test_what_is_remembered_is_carried_through_a_series_and_no_further():
     player = Counting(scripts(PAIR.spec)[HARE])
-    (got,) = returns_in_company(PAIR, [player], [0], [("nearest_stag",)], 100, 4, key=jax.random.key(1))
+    (got,) = first_seat_returns(PAIR, [player], [0], [("nearest_stag",)], 100, 4, key=jax.random.key(1))
     assert np.all(got[:, :2] == 0) and np.all(got[:, 2:] > 0)
 
 
-def test_by_belief_hunts_what_its_company_hunts():
+def test_by_belief_hunts_what_its_co_players_hunt():
     names = [name for name in KINDS if name != "random"]
-    companies = [(name,) * 3 for name in names for _ in range(2)]
+    chosen = [(name,) * 3 for name in names for _ in range(2)]
     players = [by_belief(HUNT), scripts(HUNT.spec)[STAG]]
-    found = returns_in_company(HUNT, players, [0, 1] * 2, companies, 300, key=jax.random.key(2))
+    found = first_seat_returns(HUNT, players, [0, 1] * 2, chosen, 300, key=jax.random.key(2))
     with_stags, stags_alone, with_hares, among_hares = found.mean(axis=(1, 2))
     assert with_stags > 2.6 and with_stags == pytest.approx(stags_alone, abs=0.2)
     assert with_hares > 0.85 and among_hares == 0
 
 
-def test_returns_of_an_agent_by_manner_and_seed_and_company():
+def test_returns_of_an_agent_by_manner_and_seed_and_line_up():
     """Its policies are scripts by number, and differ by seed, by manner and by seat."""
     policy = lambda *by_seed: OneOf(scripts(PAIR.spec), jnp.array(by_seed, jnp.int32))  # noqa: E731
     manners = [[policy(STAG, HARE)], [policy(HARE, STAG)]]
-    found = agent_returns(PAIR, manners, lineups(PAIR.spec), 100, num_seeds=2, key=jax.random.key(3))[..., 0]
+    found = agent_returns(PAIR, manners, all_lineups(PAIR.spec), 100, num_seeds=2, key=jax.random.key(3))[..., 0]
     assert found.shape == (2, 2, 3)
     for manner, seed in ((0, 0), (1, 1)):
         with_stag, with_hare, _ = found[manner, seed]
@@ -183,5 +183,5 @@ def test_returns_of_an_agent_by_manner_and_seed_and_company():
     for manner, seed in ((0, 1), (1, 0)):
         assert np.all(found[manner, seed] > 0.8) and np.all(found[manner, seed] <= 1), "hunts hares"
     seats = [policy(STAG, HARE), policy(STAG, STAG)]
-    (two_seats,) = agent_returns(PAIR, [seats], lineups(PAIR.spec), 200, num_seeds=2, key=jax.random.key(3))
+    (two_seats,) = agent_returns(PAIR, [seats], all_lineups(PAIR.spec), 200, num_seeds=2, key=jax.random.key(3))
     assert two_seats[0, 0, 0] == 5 and 2.9 < two_seats[1, 0, 0] <= 3, "the mean over its seats' policies"

@@ -14,21 +14,21 @@ class Always(Policy):
 
     probabilities: tuple[float, ...] = eqx.field(static=True)
 
-    def start(self):
+    def init(self):
         return ()
 
-    def __call__(self, observation, legal, memory):
-        return jnp.array(self.probabilities, jnp.float32), memory
+    def __call__(self, observation, legal, policy_state):
+        return jnp.array(self.probabilities, jnp.float32), policy_state
 
 
 class Learner(Policy):
     """Cooperates the first time, then defects: a script with a state."""
 
-    def start(self):
+    def init(self):
         return jnp.int32(0)
 
-    def __call__(self, observation, legal, memory):
-        return jnp.where(memory == 0, jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])), memory + 1
+    def __call__(self, observation, legal, policy_state):
+        return jnp.where(policy_state == 0, jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])), policy_state + 1
 
 
 def predictions(scripts, kind, actions):

@@ -10,8 +10,8 @@ from hopplus.games.presets import make
 
 GAME = make("matrix-stag-hunt")
 SPEC = GAME.spec
-SEEDS, TABLES, STEPS = 2, 3, 4
-BATCH = (SEEDS, TABLES, STEPS)
+SEEDS, ENVS, STEPS = 2, 3, 4
+BATCH = (SEEDS, ENVS, STEPS)
 
 
 def watched(expected, *, in_game=None, policy=(0.9, 0.1), replaced=(0.9, 0.1)):
@@ -46,7 +46,7 @@ def test_the_matrix_game_has_two_seats():
     assert SPEC.num_agents == 2 and SPEC.num_actions == 2
 
 
-def test_whoever_foretells_the_likelier_action_reaches_the_ceiling():
+def test_a_prediction_of_the_likelier_action_reaches_the_ceiling():
     found = judge(GAME, watched((0.6, 0.4)), ["one", "other"])
     assert [pair["ratio"] for pair in found["pairs"]] == [1.0, 1.0]
     assert [pair["ceiling"] for pair in found["pairs"]] == pytest.approx([0.75, 0.75])
@@ -54,10 +54,10 @@ def test_whoever_foretells_the_likelier_action_reaches_the_ceiling():
         ("player_1", "player_2"),
         ("player_2", "player_1"),
     ]
-    assert found["models"]["others"]["samples"] == 2 * SEEDS * TABLES * STEPS
+    assert found["models"]["others"]["samples"] == 2 * SEEDS * ENVS * STEPS
 
 
-def test_whoever_foretells_the_other_action_gets_its_share():
+def test_a_prediction_of_the_other_action_gets_its_share():
     found = judge(GAME, watched((0.4, 0.6)), ["one", "other"])
     assert [pair["ratio"] for pair in found["pairs"]] == pytest.approx([1 / 3, 1 / 3])
     assert found["models"]["others"]["cross_entropy"] == pytest.approx(-np.log(0.4), rel=1e-4)
@@ -67,7 +67,7 @@ def test_steps_with_one_of_them_gone_are_no_data():
     in_game = np.ones((*BATCH, 2), bool)
     in_game[:, 0, :, 1] = False
     found = judge(GAME, watched((0.6, 0.4), in_game=in_game), ["one", "other"])
-    assert found["models"]["others"]["samples"] == 2 * SEEDS * (TABLES - 1) * STEPS
+    assert found["models"]["others"]["samples"] == 2 * SEEDS * (ENVS - 1) * STEPS
 
 
 def test_the_use_of_goals_is_how_far_policies_move():

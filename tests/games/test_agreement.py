@@ -167,7 +167,7 @@ def fields_of(record: Any) -> dict[str, list]:
     return {field.name: np.asarray(getattr(record, field.name)).tolist() for field in dataclasses.fields(record)}
 
 
-class Table:
+class PlayedBatch:
     """One batch of episodes: Python lists where the reference compares numbers, arrays where it compares pictures."""
 
     def __init__(self, game: Game, played: dict[str, Any]):
@@ -265,10 +265,10 @@ def check_agreement(
     support = set(np.asarray(game.spec.reward_support, np.float32).tolist())
     seen = Counter()
     for key in jax.random.split(jax.random.key(7), num_batches):
-        table = Table(game, jax.device_get(play_batch(draw_whims(game, batch, random), key)))
+        played = PlayedBatch(game, jax.device_get(play_batch(draw_whims(game, batch, random), key)))
         for episode in range(batch):
-            table.replay(episode, seen, picture_share, random)
-        assert set(np.ravel(table.numbers["rewards"]).tolist()) <= support
+            played.replay(episode, seen, picture_share, random)
+        assert set(np.ravel(played.numbers["rewards"]).tolist()) <= support
     return seen
 
 

@@ -45,5 +45,5 @@ def test_orders_of_a_large_table_are_orders_and_hold_its_turns():
 
 
 def test_a_promise_that_does_not_exist_is_not_taken_for_kept():
-    with pytest.raises(ValueError, match="there is no promise called 'seat'; the promises are shapes, keys"):
+    with pytest.raises(ValueError, match="there is no promise called 'seat'; give one of shapes, keys"):
         contract.check(StagHunt(grid=SMALL), only=["seat"])

@@ -10,6 +10,7 @@ import pytest
 
 from hopplus.games.board import Board
 from hopplus.games.game import Game
+from hopplus.games.lineups import lineup
 from hopplus.games.matrix import MatrixGame
 from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
@@ -25,8 +26,6 @@ from reference.coplayers import (
     View,
     steps_on_stag_after,
 )
-
-coplayers = pytest.importorskip("hopplus.games.coplayers")
 
 NUM_EPISODES = 24
 # What is tested is the same with less work for the compiler, which is where these tests spend their time.
@@ -69,26 +68,26 @@ CASES = {
 
 def play(case: Case, noise: np.ndarray, is_scripted: np.ndarray, key: jax.Array) -> dict[str, Any]:
     """Episodes, [time, episodes]: each state, the legal actions in it, and what the line-up would do there."""
-    game, lineup = case.game, coplayers.lineup(case.text, case.game)
+    game, players = case.game, lineup(case.text, case.game)
     reset_key, steps_key = jax.random.split(key)
     states = jax.vmap(lambda key: game.reset(key=key))(jax.random.split(reset_key, NUM_EPISODES))
-    memory = jax.tree.map(lambda leaf: jnp.stack([leaf] * NUM_EPISODES), lineup.start())
+    policy_state = jax.tree.map(lambda leaf: jnp.stack([leaf] * NUM_EPISODES), players.init())
 
-    def step(state: Any, memory: Any, noise: jax.Array, is_scripted: jax.Array, key: jax.Array) -> Any:
+    def step(state: Any, policy_state: Any, noise: jax.Array, is_scripted: jax.Array, key: jax.Array) -> Any:
         legal = game.legal(state)
-        probabilities, memory = lineup(game.observe(state), legal, memory)
+        probabilities, policy_state = players(game.observe(state), legal, policy_state)
         chances = jnp.where(is_scripted, probabilities, legal.astype(jnp.float32))
         actions = jnp.argmax(jnp.log(chances) + noise, axis=-1).astype(jnp.int32)
         after, _ = game.step(state, actions, key=key)
         seen = {"state": state, "legal": legal, "terminated": game.terminated(state), "probabilities": probabilities}
-        return (after, memory), seen
+        return (after, policy_state), seen
 
     def step_all(carry: Any, chance: tuple[jax.Array, jax.Array]) -> Any:
         step_noise, keys = chance
         return jax.vmap(step)(*carry, step_noise, is_scripted, keys)
 
     step_keys = jax.random.split(steps_key, noise.shape[:2])
-    return jax.lax.scan(step_all, (states, memory), (noise, step_keys))[1]
+    return jax.lax.scan(step_all, (states, policy_state), (noise, step_keys))[1]
 
 
 def views(case: Case, seen: dict[str, Any], time: int, episode: int) -> list[View]:

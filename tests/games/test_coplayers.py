@@ -23,10 +23,10 @@ def test_every_seat_gets_the_policy_that_it_is_named():
     @jax.jit
     def both(seen, legal):
         one_by_one = [
-            policy(jax.tree.map(lambda leaf, seat=seat: leaf[seat], seen), legal[seat], policy.start())[0]
+            policy(jax.tree.map(lambda leaf, seat=seat: leaf[seat], seen), legal[seat], policy.init())[0]
             for seat, policy in enumerate(policies)
         ]
-        return players(seen, legal, players.start())[0], jnp.stack(one_by_one)
+        return players(seen, legal, players.init())[0], jnp.stack(one_by_one)
 
     together, alone = both(seen, legal)
     np.testing.assert_array_equal(together, alone)
@@ -43,14 +43,14 @@ def test_patience_is_counted_for_each_seat_apart():
     state = GAME.reset(key=jax.random.key(1))
     stag, elsewhere = state.prey_position[0], state.prey_position[1]
     state = dataclasses.replace(state, position=jnp.stack([stag, elsewhere, elsewhere, elsewhere]))
-    memory = players.start()
+    policy_state = players.init()
     hunts = []
-    act = jax.jit(lambda memory: players(GAME.observe(state), GAME.legal(state), memory))
+    act = jax.jit(lambda policy_state: players(GAME.observe(state), GAME.legal(state), policy_state))
     for _ in range(4):
-        probabilities, memory = act(memory)
+        probabilities, policy_state = act(policy_state)
         hunts.append(float(probabilities[0, 5]))
     assert hunts == [1.0, 1.0, 0.0, 0.0]
-    np.testing.assert_array_equal(memory[0], [4, 0, 0, 0])
+    np.testing.assert_array_equal(policy_state[0], [4, 0, 0, 0])
 
 
 def test_names_of_seats_keep_their_values():
@@ -73,7 +73,7 @@ def test_scripts_fit_their_game():
         ("random,random", "names 2 players, but stag_hunt has 4 seats"),
         ("", "cannot read the line-up"),
         ("random,,random,random", "cannot read the line-up"),
-        ("nobody,random,random,random", "no script called 'nobody' for stag_hunt; the scripts are nearest_stag"),
+        ("nobody,random,random,random", "no script called 'nobody' for stag_hunt; give one of nearest_stag"),
         ("nearest_drift,random,random,random", "no script called 'nearest_drift'"),
         ("patient_stag,random,random,random", "wrong number of values in brackets"),
         ("patient_stag(1,2),random,random,random", "wrong number of values in brackets"),
@@ -96,5 +96,5 @@ def test_a_policy_with_arrays_can_sit_in_two_seats():
     eager = Eager(jnp.ones(7))
     players = Lineup((eager, Random(), eager, Random()))
     state = GAME.reset(key=jax.random.key(2))
-    probabilities, _ = players(GAME.observe(state), GAME.legal(state), players.start())
+    probabilities, _ = players(GAME.observe(state), GAME.legal(state), players.init())
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-6)

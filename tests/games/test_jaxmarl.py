@@ -15,7 +15,7 @@ from hopplus.games.bridges.jaxmarl import JaxMARLGame
 from hopplus.games.game import NO_ACTION
 from hopplus.games.presets import PRESETS, make
 
-NUM_TABLES, NUM_HAND_PLAYED, NUM_STEPS = 16, 3, 100
+NUM_ENVS, NUM_HAND_PLAYED, NUM_STEPS = 16, 3, 100
 
 one_of_each = pytest.mark.parametrize("name", ["stag-hunt-4x4", "snowdrift-8x8", "matrix-stag-hunt"])
 
@@ -31,7 +31,7 @@ def random_legal(env, state, key):
 
 @cache
 def roll_out_logged(name):
-    """Steps of LogWrapper with random legal actions, compiled, and many tables at once: arrays [steps, tables, ...]."""
+    """Steps of LogWrapper with random legal actions, compiled, in many environments: arrays [steps, envs, ...]."""
     env = JaxMARLGame(make(name))
     wrapper = LogWrapper(env)
 
@@ -43,17 +43,17 @@ def roll_out_logged(name):
 
     @jax.jit
     def roll_out(reset_keys, step_keys):
-        tables = jax.vmap(wrapper.reset)(reset_keys)
-        return jax.lax.scan(lambda carry, keys: jax.vmap(one_step)(*carry, keys), tables, step_keys)[1]
+        envs = jax.vmap(wrapper.reset)(reset_keys)
+        return jax.lax.scan(lambda carry, keys: jax.vmap(one_step)(*carry, keys), envs, step_keys)[1]
 
     return jax.tree.map(np.asarray, roll_out(*rollout_keys()))
 
 
 def rollout_keys():
-    """To begin each table with, and for each of its steps."""
+    """For the reset of each environment, and for each of its steps."""
     return (
-        jax.random.split(jax.random.key(1), NUM_TABLES),
-        jax.random.split(jax.random.key(2), (NUM_STEPS, NUM_TABLES)),
+        jax.random.split(jax.random.key(1), NUM_ENVS),
+        jax.random.split(jax.random.key(2), (NUM_STEPS, NUM_ENVS)),
     )
 
 
@@ -73,7 +73,7 @@ def step_functions(game):
         state = game.reset(key=key)
         return state, game.observe(state)
 
-    def advance(state, actions, key):
+    def env_step(state, actions, key):
         step_key, reset_key = jax.random.split(jax.random.split(key)[1])
         state, rewards = game.step(state, actions, key=step_key)
         terminated = game.terminated(state)
@@ -81,27 +81,27 @@ def step_functions(game):
         state = jax.tree.map(lambda one, other: jnp.where(jnp.all(terminated), one, other), fresh, state)
         return state, game.observe(state), rewards, terminated
 
-    return jax.jit(begin), jax.jit(advance)
+    return jax.jit(begin), jax.jit(env_step)
 
 
 @one_of_each
 def test_log_wrapper_runs_and_logs_what_a_hand_loop_sums(name):
     game = make(name)
     env = JaxMARLGame(game)
-    begin, advance = step_functions(game)
+    begin, env_step = step_functions(game)
     reset_keys, step_keys = rollout_keys()
 
-    for table in range(NUM_HAND_PLAYED):
-        logged = jax.tree.map(lambda leaf, table=table: leaf[:, table], roll_out_logged(name))
+    for index in range(NUM_HAND_PLAYED):
+        logged = jax.tree.map(lambda leaf, index=index: leaf[:, index], roll_out_logged(name))
         observations, actions, rewards, dones, info = logged
-        state, seen = begin(reset_keys[table])
+        state, seen = begin(reset_keys[index])
         returns, length, episodes = np.zeros(game.spec.num_agents, np.float32), 0, 0
         for time in range(NUM_STEPS):
             seen = jax.tree.map(np.asarray, seen)
             for seat, agent in enumerate(env.agents):
                 assert np.array_equal(observations[agent][time], vector(seen, seat, game.spec.num_actions))
             joint_action = np.array([actions[agent][time] for agent in env.agents], np.int32)
-            state, seen, paid, terminated = advance(state, joint_action, step_keys[time, table])
+            state, seen, paid, terminated = env_step(state, joint_action, step_keys[time, index])
             paid, terminated = np.asarray(paid), np.asarray(terminated)
             assert [rewards[agent][time] for agent in env.agents] == paid.tolist()
             assert [dones[agent][time] for agent in env.agents] == terminated.tolist()

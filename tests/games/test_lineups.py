@@ -16,10 +16,10 @@ class Broken(Policy):
 
     spoil: str
 
-    def start(self):
+    def init(self):
         return ()
 
-    def __call__(self, observation, legal, memory):
+    def __call__(self, observation, legal, policy_state):
         fair = legal / jnp.sum(legal)
         later = observation.time > 0.5
         answers = {
@@ -30,7 +30,7 @@ class Broken(Policy):
             "shape": fair[:3],
             "nothing": fair,
         }
-        return answers[self.spoil], memory
+        return answers[self.spoil], policy_state
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def random_actions(env: GameEnv, views, generator, legal_only: bool):
     return actions
 
 
-def play_out(env: GameEnv, views, action_seed=0, legal_only=False):
+def play_to_the_end(env: GameEnv, views, action_seed=0, legal_only=False):
     """The rest of an episode: what was done and what came back, step by step."""
     generator = np.random.default_rng(action_seed)
     steps = []
@@ -82,12 +82,12 @@ def test_a_seed_names_a_stream_of_whole_episodes(name):
     one, other = parallel_env(GAMES[name]), parallel_env(GAMES[name])
     first = [env.reset(seed=7)[0] for env in (one, other)]
     assert data_equivalence(*first, exact=True)
-    assert data_equivalence(play_out(one, first[0]), play_out(other, first[1]), exact=True)
+    assert data_equivalence(play_to_the_end(one, first[0]), play_to_the_end(other, first[1]), exact=True)
     second = [env.reset()[0] for env in (one, other)]
     assert data_equivalence(*second, exact=True)
-    again = play_out(one, second[0], action_seed=1)
+    again = play_to_the_end(one, second[0], action_seed=1)
     assert len(again) > 1
-    assert data_equivalence(again, play_out(other, second[1], action_seed=1), exact=True)
+    assert data_equivalence(again, play_to_the_end(other, second[1], action_seed=1), exact=True)
     assert data_equivalence(first[0], one.reset(seed=7)[0], exact=True)
     if GAMES[name].spec.planes:
         others = [second[0], one.reset(seed=8)[0], one.reset()[0], parallel_env(GAMES[name]).reset()[0]]
@@ -96,7 +96,7 @@ def test_a_seed_names_a_stream_of_whole_episodes(name):
 
 def test_how_an_episode_is_played_does_not_change_the_next():
     long, short = parallel_env(make("stag-hunt-8x8")), parallel_env(make("stag-hunt-8x8"))
-    play_out(long, long.reset(seed=3)[0])
+    play_to_the_end(long, long.reset(seed=3)[0])
     short.reset(seed=3)
     assert data_equivalence(long.reset()[0], short.reset()[0], exact=True)
 
@@ -144,7 +144,7 @@ def test_an_episode_is_exactly_the_games(name):
     game = GAMES[name]
     env = parallel_env(game)
     first, _ = env.reset(seed=11)
-    first_state, steps = env.state(), play_out(env, first)
+    first_state, steps = env.state(), play_to_the_end(env, first)
     stay = game.spec.stay or 0
     actions = np.array([[played.get(agent, stay) for agent in env.possible_agents] for played, *_ in steps], np.int32)
     seen, legal, terminated, boards, rewards = reference(game, 11, actions)
@@ -171,7 +171,7 @@ def test_an_episode_is_exactly_the_games(name):
 def test_views_are_in_their_spaces(name):
     env = parallel_env(make(name))
     views, _ = env.reset(seed=5)
-    for _, shown, *_ in [(None, views), *play_out(env, views, legal_only=True)]:
+    for _, shown, *_ in [(None, views), *play_to_the_end(env, views, legal_only=True)]:
         for agent, view in shown.items():
             assert env.observation_space(agent).contains(view)
         assert env.state_space.contains(env.state())
@@ -208,7 +208,7 @@ def test_seats_leave_one_by_one_in_random_play():
     env = parallel_env(make("stag-hunt-4x4"))
     left_early = 0
     for seed in range(20):
-        steps = play_out(env, env.reset(seed=seed)[0], legal_only=True)
+        steps = play_to_the_end(env, env.reset(seed=seed)[0], legal_only=True)
         playing = [set(views) for _, views, *_ in steps]
         assert playing[0] == set(env.possible_agents)
         for before, after, (_, _, _, ended, *_) in zip(playing, playing[1:], steps, strict=False):
@@ -255,7 +255,7 @@ def test_an_action_may_be_any_kind_of_integer(action):
         ({"player_2": -1}, "player_2 cannot do -1; give the number of an action"),
         ({"player_2": 1.0}, r"player_2 cannot do 1\.0; give the number of an action"),
         ({"player_3": None}, "player_3 cannot do None; give the number of an action"),
-        ({"agent_0": 4}, "there is no agent called 'agent_0'; the agents are player_1, player_2, player_3, player_4"),
+        ({"agent_0": 4}, "there is no agent called 'agent_0'; give actions of player_1, player_2, player_3, player_4"),
     ],
 )
 def test_a_wrong_action_is_an_error_that_changes_nothing(actions, message):
@@ -279,7 +279,7 @@ def test_a_step_outside_an_episode_is_an_error():
     for call in (lambda: env.step({}), env.state):
         with pytest.raises(RuntimeError, match=r"call reset\(\) first"):
             call()
-    play_out(env, env.reset()[0])
+    play_to_the_end(env, env.reset()[0])
     with pytest.raises(RuntimeError, match=r"the episode is over; call reset\(\)"):
         env.step({"player_1": 0, "player_2": 0})
 
@@ -313,7 +313,7 @@ def test_a_second_environment_of_an_equal_game_compiles_nothing(caplog):
     def play():
         env = parallel_env(StagHunt(grid=Board(3, 3), num_hares=2, horizon=5))
         for seed in (0, None):
-            play_out(env, env.reset(seed=seed)[0])
+            play_to_the_end(env, env.reset(seed=seed)[0])
 
     assert compiled(caplog, play) >= 2
     assert compiled(caplog, play) == 0
@@ -323,7 +323,7 @@ def test_an_environment_can_be_sent_to_another_process():
     env = parallel_env(GAMES["prey-moves"])
     views, _ = env.reset(seed=1)
     copy = pickle.loads(pickle.dumps(env))
-    assert data_equivalence(play_out(env, views), play_out(copy, views), exact=True)
+    assert data_equivalence(play_to_the_end(env, views), play_to_the_end(copy, views), exact=True)
     assert data_equivalence(env.reset()[0], copy.reset()[0], exact=True)
 
 

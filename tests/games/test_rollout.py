@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 
 from hopplus.games.board import Board
 from hopplus.games.lineups import lineup
-from hopplus.games.rollout import open_table, play_episode, random_levels, rollout, sample_actions
+from hopplus.games.rollout import init_env, play_episode, random_uniforms, rollout, sample_actions
 from hopplus.games.stag_hunt import StagHunt
 
 GAME = StagHunt(grid=Board(4, 4), horizon=9)
@@ -16,14 +16,14 @@ HUNTERS = lineup("nearest_stag,nearest_hare,patient_stag(1),random", GAME)
 
 @pytest.fixture(scope="module")
 def played():
-    """Sixteen tables, sixty steps each: [tables, steps, ...]."""
+    """Sixteen environments, sixty steps each: [envs, steps, ...]."""
 
-    def one(table_key, play_key):
-        return rollout(GAME, HUNTERS, open_table(GAME, HUNTERS, key=table_key), 60, key=play_key)
+    def one(env_key, play_key):
+        return rollout(GAME, HUNTERS, init_env(GAME, HUNTERS, key=env_key), 60, key=play_key)
 
     keys = jax.random.split(jax.random.key(0), (2, 16))
-    table, steps = jax.jit(jax.vmap(one))(keys[0], keys[1])
-    return jax.device_get(table), jax.device_get(steps)
+    env, steps = jax.jit(jax.vmap(one))(keys[0], keys[1])
+    return jax.device_get(env), jax.device_get(steps)
 
 
 def test_an_episode_begins_exactly_after_one_has_ended(played):
@@ -31,7 +31,7 @@ def test_an_episode_begins_exactly_after_one_has_ended(played):
     ended = steps.terminated_after.all(axis=-1)
     assert steps.reset_before[:, 0].all()
     np.testing.assert_array_equal(steps.reset_before[:, 1:], ended[:, :-1])
-    assert 60 < ended.sum() < 16 * 60, "episodes of several steps, several on each table"
+    assert 60 < ended.sum() < 16 * 60, "episodes of several steps, several in each environment"
 
 
 def test_a_fresh_episode_is_fresh(played):
@@ -53,7 +53,7 @@ def test_a_script_forgets_when_its_episode_ends(played):
     _, steps = played
     hunts = steps.probabilities[..., 2, 5] == 1
     episode = np.cumsum(steps.reset_before, axis=1)
-    per_episode = [hunts[table][episode[table] == number].sum() for table in range(16) for number in range(1, 8)]
+    per_episode = [hunts[env][episode[env] == number].sum() for env in range(16) for number in range(1, 8)]
     assert max(per_episode) == 1 and sum(per_episode) > 20
 
 
@@ -83,26 +83,26 @@ def test_an_episode_is_what_stepping_by_hand_gives():
 def test_rollout_compiles_once():
     run = jax.jit(
         eqx.debug.assert_max_traces(
-            lambda table, key: rollout(GAME, HUNTERS, table, 5, key=key, record=lambda step: step.rewards), max_traces=1
+            lambda env, key: rollout(GAME, HUNTERS, env, 5, key=key, record=lambda step: step.rewards), max_traces=1
         )
     )
-    table = jax.jit(lambda key: open_table(GAME, HUNTERS, key=key))(jax.random.key(0))
+    env = jax.jit(lambda key: init_env(GAME, HUNTERS, key=key))(jax.random.key(0))
     for seed in range(3):
-        table, rewards = run(table, jax.random.key(seed))
+        env, rewards = run(env, jax.random.key(seed))
     assert rewards.shape == (5, 4)
 
 
 def test_the_same_key_plays_the_same_game():
-    run = jax.jit(lambda table, key: rollout(GAME, HUNTERS, table, 12, key=key))
-    table = jax.jit(lambda key: open_table(GAME, HUNTERS, key=key))(jax.random.key(1))
-    one, same, other = (run(table, jax.random.key(seed)) for seed in (5, 5, 6))
+    run = jax.jit(lambda env, key: rollout(GAME, HUNTERS, env, 12, key=key))
+    env = jax.jit(lambda key: init_env(GAME, HUNTERS, key=key))(jax.random.key(1))
+    one, same, other = (run(env, jax.random.key(seed)) for seed in (5, 5, 6))
     assert eqx.tree_equal(one, same) and not eqx.tree_equal(one, other)
 
 
 def test_drawn_actions_follow_their_probabilities():
     probabilities = jnp.array([[0.0, 0.5, 0.25, 0.0, 0.25, 0.0], [1 / 3, 0, 0, 1 / 3, 0, 1 / 3], [0, 0, 0, 1.0, 0, 0]])
-    levels = random_levels(30_000, 3, key=jax.random.key(0))
-    drawn = np.asarray(jax.jit(jax.vmap(lambda level: sample_actions(probabilities, levels=level)))(levels))
+    uniforms = random_uniforms(30_000, 3, key=jax.random.key(0))
+    drawn = np.asarray(jax.jit(jax.vmap(lambda drawn: sample_actions(probabilities, uniforms=drawn)))(uniforms))
     for seat in range(3):
         counts = np.bincount(drawn[:, seat], minlength=6)
         possible = np.asarray(probabilities[seat]) > 0
@@ -120,6 +120,6 @@ def test_the_highest_level_never_draws_an_impossible_action():
     probabilities = probabilities[probabilities.sum(axis=1) > 0]
     probabilities = jnp.asarray(probabilities / probabilities.sum(axis=1, keepdims=True), jnp.float32)
     for level in (0.0, 0.5, 1 - 2.0**-23):
-        drawn = sample_actions(probabilities, levels=jnp.full(len(probabilities), level, jnp.float32))
+        drawn = sample_actions(probabilities, uniforms=jnp.full(len(probabilities), level, jnp.float32))
         assert (np.take_along_axis(np.asarray(probabilities), np.asarray(drawn)[:, None], axis=1) > 0).all()
-    assert float(random_levels(1000, 4, key=jax.random.key(0)).max()) < 1.0
+    assert float(random_uniforms(1000, 4, key=jax.random.key(0)).max()) < 1.0

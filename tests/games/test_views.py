@@ -9,7 +9,7 @@ from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup, Random
 from hopplus.games.game import ego_order, views_of_others
 from hopplus.games.presets import make
-from hopplus.games.rollout import open_table, rollout
+from hopplus.games.rollout import init_env, rollout
 from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
 
@@ -29,18 +29,18 @@ def test_a_seat_can_tell_what_another_sees_and_may_do(name):
     players = Lineup((Random(),) * agents)
 
     def played(key):
-        table = open_table(game, players, key=key)
-        return rollout(game, players, table, 40, key=jax.random.fold_in(key, 1))[1]
+        env = init_env(game, players, key=key)
+        return rollout(game, players, env, 40, key=jax.random.fold_in(key, 1))[1]
 
     steps = jax.jit(jax.vmap(played))(jax.random.split(jax.random.key(0), 16))
-    told = jax.vmap(jax.vmap(jax.vmap(lambda view: views_of_others(game.spec, view))))(steps.observation)
-    legal = np.asarray(jax.vmap(jax.vmap(jax.vmap(jax.vmap(game.legal_in_view))))(told))
+    rotated = jax.vmap(jax.vmap(jax.vmap(lambda view: views_of_others(game.spec, view))))(steps.observation)
+    legal = np.asarray(jax.vmap(jax.vmap(jax.vmap(jax.vmap(game.legal_in_view))))(rotated))
     present = ~np.asarray(jax.vmap(jax.vmap(game.terminated))(steps.state))
     for seat in range(agents):
         for offset in range(1, agents):
             other = (seat + offset) % agents
             both = present[..., seat] & present[..., other]
-            seen, guessed = steps.observation, jax.tree.map(lambda leaf: leaf[:, :, seat, offset - 1], told)  # noqa: B023
+            seen, guessed = steps.observation, jax.tree.map(lambda leaf: leaf[:, :, seat, offset - 1], rotated)  # noqa: B023
             for own, guess in zip(jax.tree.leaves(seen), jax.tree.leaves(guessed), strict=True):
                 np.testing.assert_array_equal(np.asarray(own)[:, :, other][both], np.asarray(guess)[both])
             np.testing.assert_array_equal(
@@ -57,7 +57,7 @@ def test_a_view_tells_the_whole_state(name):
     players = Lineup((Random(),) * agents)
     orders = jnp.asarray(ego_order(agents), jnp.int32)
 
-    def as_told(state, actions, key):
+    def outcome_of(state, actions, key):
         """What is seen, allowed and paid now and a step later, of the state and of what a view tells of it."""
         after, rewards = game.step(state, actions, key=key)
         return game.observe(state), game.legal(state), rewards, game.observe(after), game.terminated(after)
@@ -65,14 +65,14 @@ def test_a_view_tells_the_whole_state(name):
     def one_seat(step, seat):
         view = jax.tree.map(lambda leaf: leaf[seat], step.observation)
         actions, key = step.actions[orders[seat]], jax.random.key(0)
-        true = as_told(game.permute(step.state, orders[seat]), actions, key)
-        told = as_told(game.from_view(view), actions, jax.random.clone(key))
-        same = jax.tree.map(lambda one, other: jnp.all(one == other), true, told)
+        true = outcome_of(game.permute(step.state, orders[seat]), actions, key)
+        rebuilt = outcome_of(game.from_view(view), actions, jax.random.clone(key))
+        same = jax.tree.map(lambda one, other: jnp.all(one == other), true, rebuilt)
         return jnp.all(jnp.stack(jax.tree.leaves(same))), ~game.terminated(step.state)[seat]
 
     def played(key):
-        table = open_table(game, players, key=key)
-        steps = rollout(game, players, table, 40, key=jax.random.fold_in(key, 1))[1]
+        env = init_env(game, players, key=key)
+        steps = rollout(game, players, env, 40, key=jax.random.fold_in(key, 1))[1]
         return jax.vmap(lambda step: jax.vmap(lambda seat: one_seat(step, seat))(jnp.arange(agents)))(steps)
 
     same, plays = jax.jit(jax.vmap(played))(jax.random.split(jax.random.key(0), 16))

@@ -1,5 +1,6 @@
 """Play that tests of models learn from: a small stag hunt, tiny networks, each program compiled once for all files."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from unittest.mock import patch
@@ -9,45 +10,45 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hopplus.agents.config import OpponentsConfig
+from hopplus.core.numerics import Metrics
 from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning import learner, modelling
-from hopplus.learning.learner import LearnerConfig, LearnerState, Task, train_step
-from hopplus.learning.minds import MindConfig
-from hopplus.learning.modelling_config import ModellingConfig
-from hopplus.learning.ppo import Batch, Metrics, PPOConfig
+from hopplus.learning import learner, opponents
+from hopplus.learning.config import LearnerConfig, ModellingConfig, PPOConfig
+from hopplus.learning.learner import train_step
+from hopplus.learning.opponent_data import OpponentData
+from hopplus.learning.ppo import Batch
 from hopplus.learning.rollout import Trajectory
-from hopplus.learning.study import Study
-from hopplus.models.actor_critic import ActorCriticConfig
-from hopplus.models.goals import GoalsConfig
-from hopplus.models.others import OthersConfig
+from hopplus.learning.state import LearnerState, Task
+from hopplus.models.config import ActorCriticConfig, GoalsConfig, OthersConfig
 
 GAME = StagHunt(grid=Board(4, 4), horizon=6)
 TASK = Task(GAME, Lineup(()), 4)
 SMALL = {"hidden": 8, "size": 3, "evidence": 4}
-MINDS = {
-    "omg": MindConfig(GoalsConfig(kind="continuous", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
-    "hop": MindConfig(GoalsConfig(kind="hindsight", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
+OPPONENTS = {
+    "omg": OpponentsConfig(GoalsConfig(kind="continuous", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
+    "hop": OpponentsConfig(GoalsConfig(kind="hindsight", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
 }
 CONFIGS = {
     name: LearnerConfig(
         envs=6,
         rollout_steps=8,
         network=ActorCriticConfig(hidden=(8,)),
-        mind=mind,
+        opponents=models,
         modelling=ModellingConfig(
-            tables=5,
+            envs=5,
             minibatches=2,
             minibatch_size=16,
-            goal_tables=4,
+            goal_envs=4,
             goal_minibatch_size=8,
             lookahead=3,
             learning_rate=1e-2,
         ),
         ppo=PPOConfig(minibatch_size=16, epochs=1),
     )
-    for name, mind in MINDS.items()
+    for name, models in OPPONENTS.items()
 }
 
 
@@ -57,47 +58,48 @@ def small_hunt() -> StagHunt:
 
 
 class Played(eqx.Module):
-    """What one training step did: before, after, and what it made of its rollout on the way."""
+    """One training step: the states before and after it, and the training data that it made of its rollout."""
 
     before: LearnerState
     after: LearnerState
     metrics: Metrics
     steps: Trajectory
-    study: Study
-    """[seats, tables, time]"""
+    opponent_data: OpponentData
+    """[seats, envs, time]"""
     batch: Batch
-    """The same."""
+    """[seats, envs, time]"""
 
 
 def keeping_one(left_out: Any) -> Any:
     """An update that is broken on purpose: the models of the learner with this key do not learn."""
-    update = modelling.update
+    update = opponents.update
 
-    def broken(config, mind_config, train_prior, remaining, one):
-        mind, optimizer, metrics = update(config, mind_config, train_prior, remaining, one)
-        keeps = jnp.all(jax.random.key_data(one[3]) == left_out)
-        return jax.tree.map(lambda old, new: jnp.where(keeps, old, new), one[0], mind), optimizer, metrics
+    def broken(config, trained, batch, *, train_prior, remaining, key):
+        keeps = jnp.all(jax.random.key_data(key) == left_out)
+        after, metrics = update(config, trained, batch, train_prior=train_prior, remaining=remaining, key=key)
+        params = jax.tree.map(lambda old, new: jnp.where(keeps, old, new), trained.params, after.params)
+        return replace(after, params=params), metrics
 
-    return patch.object(modelling, "update", broken)
+    return patch.object(opponents, "update", broken)
 
 
 @cache
 def program() -> Any:
-    """A training step that also tells what it saw. The models of the learner with the key `left_out` do not learn."""
-    found = {}
+    """A training step that also returns its data. The models of the learner with the key `left_out` do not learn."""
+    results = {}
 
     def kept(key, function):
         def keeping(*arguments, **keys):
-            found[key] = function(*arguments, **keys)
-            return found[key]
+            results[key] = function(*arguments, **keys)
+            return results[key]
 
         return patch.object(learner, key, keeping)
 
     def step(state, left_out):
-        watched = [kept(name, getattr(learner, name)) for name in ("collect", "study", "look_back")]
+        watched = [kept(name, getattr(learner, name)) for name in ("collect", "opponent_data", "make_batch")]
         with watched[0], watched[1], watched[2], keeping_one(left_out):
             after, metrics = train_step(CONFIGS["omg"], TASK, state)
-        return Played(state, after, metrics, found["collect"][1], found["study"], found["look_back"])
+        return Played(state, after, metrics, results["collect"][1], results["opponent_data"], results["make_batch"])
 
     return jax.jit(step)
 
@@ -112,7 +114,7 @@ def first_state() -> LearnerState:
 
 @cache
 def two_updates() -> tuple[Played, Played]:
-    """Of an agent with latent goals. The second goes on at the same tables, with models that have learned."""
+    """Of an agent with latent goals. The second continues in the same environments, with models that have learned."""
     first = program()(first_state(), NOBODY)
     return first, program()(first.after, NOBODY)
 

@@ -8,132 +8,122 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.learning import minds, modelling, ppo
+from hopplus.agents.goals import goal_model
+from hopplus.learning import opponents, ppo
+from hopplus.learning.config import ImaginationConfig, PPOConfig
 from hopplus.learning.imagination import (
-    LEAST_WEIGHT,
     Branches,
-    ImaginationConfig,
+    ImaginedPlayers,
     branches,
-    depth_of,
-    draw_company,
+    draw_co_player_goals,
     imagine,
     imagined_batch,
-    mixed,
-    single_minded,
-    trust_of,
-    weights_by_depth,
 )
-from hopplus.learning.ppo import Batch, PPOConfig, Source, look_back
+from hopplus.learning.ppo import Batch, Source, make_batch
+from hopplus.learning.trust import LEAST_WEIGHT, depth_of, mixed, trust_of, weights_by_depth
 from hopplus.models import world
-from hopplus.models.world import WorldConfig
+from hopplus.models.config import WorldConfig
 from learning.played import CONFIGS, GAME, of_learner, two_updates
 
 CONFIG = ImaginationConfig(real_ratio=0.5, length=5, counterfactual=0.5)
-MIND = CONFIGS["omg"].mind
+LEARNER = replace(CONFIGS["omg"], imagination=CONFIG, world=WorldConfig(2, hidden=8, pooled=4), ppo=PPOConfig())
+GOALS = goal_model(LEARNER.opponents, GAME)
 NO_ERROR = {name: jnp.float32(0) for name in ("wm/board_error", "wm/reward_error", "wm/end_error")}
 NO_ERROR["moa/misfit"] = jnp.zeros(3)
 
 
 @cache
 def agent():
-    """One learner's policy and models after an update, and a world that knows nothing."""
+    """One learner's policy and opponent models after an update, and an untrained world."""
     played = two_updates()[1]
-    params, mind = (of_learner(each, 1) for each in (played.after.params, played.after.minds))
+    learner = of_learner(played.after.learners, 1)
+    players = ImaginedPlayers(learner.policy.params, learner.opponents.params, GAME, LEARNER.opponents)
     keys = jax.random.split(jax.random.key(2), 2)
-    members = jax.vmap(lambda key: world.init(WorldConfig(2, hidden=8, pooled=4), GAME.spec, key=key))(keys)
-    return played, params, mind, members
+    members = jax.vmap(lambda key: world.init(LEARNER.world, GAME.spec, key=key))(keys)
+    return played, players, members
 
 
 @cache
 def begin():
     played = agent()[0]
-    stacked = jax.jit(partial(branches, CONFIG, 48, 2, GAME))(played.after.tables, played.steps)
+    stacked = jax.jit(partial(branches, LEARNER, GAME))(played.after.envs, played.steps)
     return jax.tree.map(lambda leaf: leaf[1], stacked)
 
 
 @cache
 def imagined(config=CONFIG):
-    _, params, mind, members = agent()
+    _, players, members = agent()
     member = jax.tree.map(lambda leaf: leaf[0], members)
-    program = jax.jit(partial(imagine, config, MIND, GAME))
-    return program(params, mind, member, begin(), key=jax.random.key(7))
+    return jax.jit(partial(imagine, config))(players, member, begin(), key=jax.random.key(7))
 
 
-def test_it_begins_where_the_seat_really_was():
+def test_it_starts_where_the_seat_was_in_real_play():
     played = agent()[0]
-    views = jax.vmap(GAME.observe)(played.after.tables.state)
-    found: Branches = begin()
-    count = CONFIG.num_tables(48, 2)
-    np.testing.assert_array_equal(found.views.planes, views.planes[np.arange(count) % len(views.planes), 1])
+    views = jax.vmap(GAME.observe)(played.after.envs.state)
+    starts: Branches = begin()
+    count = CONFIG.num_envs(48, 2)
+    np.testing.assert_array_equal(starts.views.planes, views.planes[np.arange(count) % len(views.planes), 1])
     real = played.steps.observation.planes[played.steps.reset_before][:, 1]
-    assert all(any(np.array_equal(one, other) for other in real) for one in found.starts.planes)
+    assert all(any(np.array_equal(one, other) for other in real) for one in starts.starts.planes)
 
 
 @pytest.mark.parametrize(("ratio", "members"), [(0.95, 2), (0.999, 3), (0.5, 3)])
 def test_every_member_of_the_world_has_environments_to_imagine(ratio, members):
     """A real ratio near 1 once left fewer of them than members, and so none at all."""
-    count = replace(CONFIG, real_ratio=ratio).num_tables(16 * 36, members)
+    count = replace(CONFIG, real_ratio=ratio).num_envs(16 * 36, members)
     assert count >= members and count % members == 0
 
 
-def test_without_a_reset_imagined_episodes_begin_where_the_seat_was_in_the_game():
-    """Snowdrift lasts 50 steps, a rollout 36: no episode need begin in one."""
+def test_without_a_reset_imagined_episodes_start_where_the_seat_was_in_the_game():
+    """Snowdrift lasts 50 steps, a rollout 36: no episode need start in one."""
     played = agent()[0]
     steps = played.steps
     nobody_resets = replace(steps, reset_before=jnp.zeros_like(steps.reset_before))
-    found = jax.jit(partial(branches, CONFIG, 48, 2, GAME))(played.after.tables, nobody_resets)
-    assert found is not None
-    blank = ~np.any(np.asarray(found.starts.planes), axis=(-1, -2, -3))
+    stacked = jax.jit(partial(branches, LEARNER, GAME))(played.after.envs, nobody_resets)
+    assert stacked is not None
+    blank = ~np.any(np.asarray(stacked.starts.planes), axis=(-1, -2, -3))
     assert np.asarray(steps.in_game).any(axis=(0, 1)).all() and not blank.any()
-    different = {one.tobytes() for one in np.asarray(found.starts.planes[0])}
-    assert len(different) == len(found.starts.planes[0]), "not the same view for every environment"
+    different = {one.tobytes() for one in np.asarray(stacked.starts.planes[0])}
+    assert len(different) == len(stacked.starts.planes[0]), "not the same view for every environment"
 
 
 def test_goals_are_those_that_the_seat_infers():
     """Trap 2: no imagined step with goal = 0 where a real one would carry an inferred goal."""
-    _, _, mind, _ = agent()
+    models = agent()[1].opponents
     steps, _ = imagined()
-    told = draw_company(CONFIG, MIND, GAME.spec, len(steps.actions), key=_company_key()).told
-    assert 0 < int(told.sum()) < len(told)
+    drawn = draw_co_player_goals(CONFIG, GOALS, len(steps.actions), 3, key=_goals_key())
+    is_counterfactual = drawn.is_counterfactual
+    assert 0 < int(is_counterfactual.sum()) < len(is_counterfactual)
 
-    def infer(view, impression):
-        return minds.perceive(MIND, GAME, mind, view, impression).goals
+    def infer(view, beliefs):
+        return GOALS.update(models, view, beliefs).goals
 
     first = jax.tree.map(lambda leaf: leaf[:, 0, 0], steps.observation)
-    fresh = minds.start(MIND, GAME.spec)
-    for table in np.flatnonzero(steps.in_game[:, 0, 0]):
-        impression = jax.tree.map(lambda leaf, at=table: leaf[at], begin().impression)
-        view = jax.tree.map(lambda leaf, at=table: leaf[at], first)
-        expected = infer(view, fresh if told[table] else impression)
-        np.testing.assert_allclose(steps.goals[table, 0, 0], expected, rtol=1e-5, atol=1e-6)
+    fresh = GOALS.start()
+    for env in np.flatnonzero(steps.in_game[:, 0, 0]):
+        beliefs = jax.tree.map(lambda leaf, at=env: leaf[at], begin().beliefs)
+        view = jax.tree.map(lambda leaf, at=env: leaf[at], first)
+        expected = infer(view, fresh if is_counterfactual[env] else beliefs)
+        np.testing.assert_allclose(steps.goals[env, 0, 0], expected, rtol=1e-5, atol=1e-6)
     assert np.any(steps.goals[:, 1:] != steps.goals[:, :1])
 
 
-def _company_key():
+def _goals_key():
     return jax.random.split(jax.random.key(7), 3)[0]
 
 
-def test_every_company_of_goals_is_equally_likely():
+def test_every_multiset_of_goals_is_equally_likely():
     """Three co-players, three goals: ten multisets, "all want hares" among them."""
-    draw = jax.jit(lambda key: draw_company(CONFIG, CONFIGS["hop"].mind, GAME.spec, 40_000, key=key).goals)
+    hindsight = goal_model(CONFIGS["hop"].opponents, GAME)
+    draw = jax.jit(lambda key: draw_co_player_goals(CONFIG, hindsight, 40_000, 3, key=key).goals)
     counts = np.asarray(draw(jax.random.key(0))).sum(axis=1)
-    companies, found = np.unique(counts, axis=0, return_counts=True)
-    assert len(companies) == 10
-    np.testing.assert_allclose(found / 40_000, 0.1, atol=0.006)
-
-
-def test_who_is_given_a_goal_does_no_other_deed():
-    """One wants stags, one hares, one nothing in particular."""
-    stag, hare = GAME.spec.deed_actions
-    found = np.asarray(single_minded(GAME.spec, jnp.full((3, 7), 1 / 7), jnp.eye(3)))
-    expected = np.full((3, 7), 1 / 6)
-    expected[0, hare] = expected[1, stag] = 0
-    expected[2] = 1 / 7
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    multisets, frequencies = np.unique(counts, axis=0, return_counts=True)
+    assert len(multisets) == 10
+    np.testing.assert_allclose(frequencies / 40_000, 0.1, atol=0.006)
 
 
 def test_an_imagined_episode_ends_when_the_ego_leaves():
-    """What the others do afterwards would be computed for nobody."""
+    """What the others do afterwards is not used."""
     steps, _ = imagined()
     ego_left, reset = np.asarray(steps.terminated_after[:, :-1, 0]), np.asarray(steps.reset_before[:, 1:])
     np.testing.assert_array_equal(ego_left, reset)
@@ -183,10 +173,10 @@ def test_wrong_rewards_or_ends_are_no_data_at_any_depth(name):
 
 def small_batch(count, *, advantages=1.0):
     """Samples of one seat that differ in nothing that the critic sees."""
-    played, params, *_ = agent()
-    batch = jax.jit(partial(look_back, PPOConfig()))(played.steps, jnp.zeros(played.steps.values.shape[::2]))
+    played, players, _ = agent()
+    batch = jax.jit(partial(make_batch, PPOConfig()))(played.steps, jnp.zeros(played.steps.values.shape[::2]))
     rows = jax.tree.map(lambda leaf: leaf[1].reshape(-1, *leaf.shape[3:])[None, :count], batch)
-    return params, replace(rows, advantages=jnp.full((1, count), advantages), active=jnp.ones((1, count), bool))
+    return players.params, replace(rows, advantages=jnp.full((1, count), advantages), active=jnp.ones((1, count), bool))
 
 
 @pytest.mark.parametrize(("critic", "expected"), [("all", 1.0), ("real", 0.0), ("weighted", 0.5)])
@@ -221,33 +211,34 @@ def test_bad_imagined_targets_cannot_hide_and_cannot_poison_a_real_critic():
 
 
 def test_a_whole_batch_has_real_and_imagined_samples_and_says_so():
-    _, params, mind, members = agent()
+    _, players, members = agent()
     _, real = small_batch(48)
     stacked = jax.tree.map(lambda leaf: leaf[None], begin())
-    program = jax.jit(partial(imagined_batch, CONFIG, MIND, PPOConfig(), GAME))
-    batch, metrics = program((params, mind, members), trust_of(CONFIG, NO_ERROR), real, stacked, key=jax.random.key(0))
+    program = jax.jit(partial(imagined_batch, LEARNER))
+    trust = trust_of(CONFIG, NO_ERROR)
+    batch, metrics = program(players, members, trust=trust, real=real, begin=stacked, key=jax.random.key(0))
     assert isinstance(batch.source, Source)
     imagined_samples = np.asarray(batch.source.imagined)
-    assert imagined_samples.sum() == CONFIG.num_tables(48, 2) * CONFIG.length
+    assert imagined_samples.sum() == CONFIG.num_envs(48, 2) * CONFIG.length
     assert float(metrics["count/samples/imagined"]) == (np.asarray(batch.active) & imagined_samples).sum() > 0
     assert {"imagined/reward_mean", "imagined/return_max", "imagined/old_value_std"} <= set(metrics)
     assert np.all(np.isfinite(batch.targets))
 
 
 @pytest.mark.parametrize(
-    ("told", "low", "high"),
+    ("given", "low", "high"),
     [
-        pytest.param([0.7, 0.2, 0.1], 0.0, 0.03, id="all that can be known"),
-        pytest.param([0.98, 0.01, 0.01], 0.2, 0.5, id="surer than it is right"),
+        pytest.param([0.7, 0.2, 0.1], 0.0, 0.03, id="knows all there is"),
+        pytest.param([0.98, 0.01, 0.01], 0.2, 0.5, id="overconfident"),
         pytest.param([1 / 3, 1 / 3, 1 / 3], 0.15, 0.4, id="worse than mere frequencies"),
         pytest.param([0.01, 0.01, 0.98], 0.8, 1.0, id="wrong"),
     ],
 )
-def test_misfit_blames_models_not_dice(told, low, high):
+def test_misfit_measures_the_model_not_the_random_draws(given, low, high):
     count = 4000
     actions = jax.random.choice(jax.random.key(0), 3, (count,), p=jnp.array([0.7, 0.2, 0.1])).astype(jnp.int32)
     shape = (count, 1, 1)
     legal = jnp.ones((*shape, 3), bool)
-    predicted = jnp.broadcast_to(jnp.array(told, jnp.float32), legal.shape)
-    found = modelling.misfit(predicted, legal, actions.reshape(shape), jnp.ones(shape, bool))
-    assert low <= float(found[0]) <= high
+    predicted = jnp.broadcast_to(jnp.array(given, jnp.float32), legal.shape)
+    misfit = opponents.misfit(predicted, legal, actions.reshape(shape), jnp.ones(shape, bool))
+    assert low <= float(misfit[0]) <= high

@@ -13,10 +13,10 @@ from hopplus.games.coplayers import Lineup, read_policies
 from hopplus.games.game import NO_ACTION, Observation
 from hopplus.games.matrix import STAG_HUNT, MatrixGame
 from hopplus.learning import learner
-from hopplus.learning.learner import LearnerConfig, Task
-from hopplus.learning.ppo import PPOConfig
+from hopplus.learning.config import LearnerConfig, PPOConfig
+from hopplus.learning.state import Task
 from hopplus.models import actor_critic
-from hopplus.models.actor_critic import ActorCriticConfig
+from hopplus.models.config import ActorCriticConfig
 from reference.matrix import Rules
 from reference.matrix_solver import values as exact_values
 
@@ -42,7 +42,7 @@ def train(game, updates, config=CONFIG, co_players=(), seed=0):
 
 
 def ask(params, learner_index, game, time, last_actions):
-    """What one learner thinks of a situation: its action probabilities and value."""
+    """The action probabilities and the value of one learner in a situation."""
     one = jax.tree.map(lambda leaf: leaf[learner_index], params)
     observation = Observation(
         planes=jnp.zeros((1, 1, 0), jnp.uint8),
@@ -94,7 +94,7 @@ def test_value_of_one_step():
     game = OneStep(horizon=1)
     state, _ = train(game, 30)
     for seat in (0, 1):
-        assert ask(state.params, seat, game, 0, [NO_ACTION] * 2)[1] == pytest.approx(1, abs=0.02)
+        assert ask(state.learners.policy.params, seat, game, 0, [NO_ACTION] * 2)[1] == pytest.approx(1, abs=0.02)
 
 
 def test_value_of_a_later_reward_is_discounted():
@@ -103,21 +103,21 @@ def test_value_of_a_later_reward_is_discounted():
     state, _ = train(game, 100, config)
     for time, expected in enumerate([0.25, 0.5, 1.0]):
         last = [NO_ACTION] * 2 if time == 0 else [0, 0]
-        assert ask(state.params, 0, game, time, last)[1] == pytest.approx(expected, abs=0.05)
+        assert ask(state.learners.policy.params, 0, game, time, last)[1] == pytest.approx(expected, abs=0.05)
 
 
 def test_the_right_action_is_found():
     game = RightAction(horizon=1)
     state, _ = train(game, 40)
     for seat in (0, 1):
-        assert ask(state.params, seat, game, 0, [NO_ACTION] * 2)[0][1] > 0.95
+        assert ask(state.learners.policy.params, seat, game, 0, [NO_ACTION] * 2)[0][1] > 0.95
 
 
 def test_what_was_seen_decides():
     game = RememberedAction(horizon=2)
     state, _ = train(game, 80)
     for other in (0, 1):
-        probabilities, value = ask(state.params, 0, game, 1, [0, other])
+        probabilities, value = ask(state.learners.policy.params, 0, game, 1, [0, other])
         assert probabilities[other] > 0.9 and value == pytest.approx(1, abs=0.1)
 
 
@@ -126,9 +126,12 @@ def test_the_critic_of_a_matrix_stag_hunt_is_exact(horizon):
     """The learned value of the first round equals the exact value of the policies that were learned."""
     game = MatrixGame(payoff=STAG_HUNT, horizon=horizon)
     state, _ = train(game, 150, replace(CONFIG, envs=128))
-    policies = [lambda time, seen, seat=seat: list(ask(state.params, seat, game, time, seen)[0]) for seat in (0, 1)]
+    policies = [
+        lambda time, seen, seat=seat: list(ask(state.learners.policy.params, seat, game, time, seen)[0])
+        for seat in (0, 1)
+    ]
     exact = exact_values(Rules(payoff=STAG_HUNT, horizon=horizon), policies, discount=0.99)
-    learned = [ask(state.params, seat, game, 0, [NO_ACTION] * 2)[1] for seat in (0, 1)]
+    learned = [ask(state.learners.policy.params, seat, game, 0, [NO_ACTION] * 2)[1] for seat in (0, 1)]
     assert learned == pytest.approx([float(value) for value in exact], rel=0.02)
     equilibria = [payoff * sum(0.99**round_ for round_ in range(horizon)) for payoff in (3, 4)]
     assert min(abs(learned[0] - value) for value in equilibria) < 0.1
@@ -138,7 +141,7 @@ def test_one_seat_learns_the_best_answer_to_fixed_co_players():
     """Against a player at random in the one-shot stag hunt, a sure 3 is better than 4 or 0."""
     game = MatrixGame(payoff=STAG_HUNT, horizon=1)
     state, metrics = train(game, 150, co_players=read_policies("random", game.spec))
-    assert jax.tree.leaves(state.params)[0].shape[0] == 1
-    probabilities, value = ask(state.params, 0, game, 0, [NO_ACTION] * 2)
+    assert jax.tree.leaves(state.learners.policy.params)[0].shape[0] == 1
+    probabilities, value = ask(state.learners.policy.params, 0, game, 0, [NO_ACTION] * 2)
     assert probabilities[1] > 0.95 and value == pytest.approx(3, abs=0.1)
     assert metrics["charts/episodic_return"].shape[-1] == 2

@@ -1,4 +1,4 @@
-"""Offline episodes: the same recipe is the same data, and it tells what really happened."""
+"""Offline episodes: the same recipe gives the same data, and the record is what was played."""
 
 from dataclasses import replace
 
@@ -10,7 +10,9 @@ import pytest
 from hopplus.games.coplayers import read_policies
 from hopplus.games.rollout import play_episode
 from hopplus.learning import offline
-from hopplus.learning.offline import Cast, Recipe, make_episodes, play_cast, read, save, script_predictions, views
+from hopplus.learning.offline import Cast, make_episodes, play_cast, read, save, script_predictions, scripts_of, views
+from hopplus.learning.pretrain_config import PretrainConfig, Recipe
+from hopplus.learning.pretraining import check_data
 from learning.played import GAME
 
 RECIPE = Recipe(game="learning.played:small_hunt", types=("nearest_hare", "patient_stag(1)", "random"), samples=400)
@@ -26,8 +28,8 @@ def episodes():
 
 @pytest.fixture(scope="module")
 def replayed():
-    """Four episodes whose states are known: what a seat saw, might do and was likely to do, told twice."""
-    scripts = RECIPE.scripts()
+    """Four episodes whose states are known, with views and legal actions from the states and from the record."""
+    scripts = scripts_of(RECIPE)
 
     def one(key):
         record = play_cast(GAME, scripts, KINDS, key=jax.random.clone(key))
@@ -92,12 +94,12 @@ def test_a_cast_plays_each_seat_by_its_own_script():
         state = GAME.reset(key=key)
         observation, legal = GAME.observe(state), GAME.legal(state)
         cast = Cast(scripts, kinds)
-        told, _ = cast(observation, legal, cast.start())
-        each = [jax.vmap(lambda *seat, s=script: s(*seat, s.start())[0])(observation, legal) for script in scripts]
-        return told, jnp.stack(each)
+        probabilities, _ = cast(observation, legal, cast.init())
+        each = [jax.vmap(lambda *seat, s=script: s(*seat, s.init())[0])(observation, legal) for script in scripts]
+        return probabilities, jnp.stack(each)
 
-    told, each = both(jax.random.key(3))
-    np.testing.assert_allclose(told, np.asarray(each)[np.asarray(kinds), np.arange(4)], rtol=1e-6)
+    probabilities, each = both(jax.random.key(3))
+    np.testing.assert_allclose(probabilities, np.asarray(each)[np.asarray(kinds), np.arange(4)], rtol=1e-6)
     assert np.any(each[0] != each[1])
 
 
@@ -188,6 +190,12 @@ def test_actions_that_are_no_whole_numbers_are_refused(episodes, tmp_path):
         read(path, GAME)
 
 
+def check(config):
+    """As a pretraining run does: first the settings alone, then whether they fit the game."""
+    config.check()
+    check_data(config)
+
+
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
@@ -198,4 +206,4 @@ def test_actions_that_are_no_whole_numbers_are_refused(episodes, tmp_path):
 )
 def test_a_recipe_that_makes_no_sense_is_refused(recipe, message):
     with pytest.raises(ValueError, match=message):
-        recipe.check()
+        check(PretrainConfig(data=recipe))

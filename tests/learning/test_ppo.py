@@ -11,9 +11,11 @@ import pytest
 from hopplus.games.game import Observation
 from hopplus.games.presets import make
 from hopplus.learning import ppo
-from hopplus.learning.ppo import Batch, PPOConfig
+from hopplus.learning.config import PPOConfig
+from hopplus.learning.optim import init_trained
+from hopplus.learning.ppo import Batch
 from hopplus.models import actor_critic
-from hopplus.models.actor_critic import ActorCriticConfig
+from hopplus.models.config import ActorCriticConfig
 
 SPEC = make("matrix-stag-hunt").spec
 CONFIG = PPOConfig(minibatch_size=4, epochs=1)
@@ -120,8 +122,10 @@ def test_what_is_not_active_is_no_data():
 def run_update(batch, config=CONFIG, params=None, seed=5):
     params = params_of() if params is None else params
     one_seat = jax.tree.map(lambda leaf: leaf[None], batch)
-    learner = (params, ppo.optimizer_state(config, params), one_seat, jax.random.key(seed))
-    return ppo.update(config, 1.0, jnp.float32(1), learner)
+    policy = init_trained(ppo.optimizer(config), params)
+    key = jax.random.key(seed)
+    policy, metrics = ppo.update(config, policy, one_seat, value_scale=1.0, remaining=jnp.float32(1), key=key)
+    return policy.params, metrics
 
 
 def test_every_active_sample_is_used_once_in_an_epoch_and_no_other():
@@ -140,7 +144,7 @@ def test_every_active_sample_is_used_once_in_an_epoch_and_no_other():
 def test_an_update_makes_good_actions_likelier_and_reports_its_steps():
     batch = batch_of(8)
     better = replace(batch, advantages=jnp.where(batch.actions == 1, 1.0, -1.0))
-    params, _, metrics = run_update(better, replace(CONFIG, epochs=10, learning_rate=1e-2, value_coefficient=0.0))
+    params, metrics = run_update(better, replace(CONFIG, epochs=10, learning_rate=1e-2, value_coefficient=0.0))
     before, after = (
         jax.vmap(actor_critic.apply, in_axes=(None, 0, 0, 0))(p, batch.observation, batch.legal, batch.goals)[0][
             :, 1
@@ -153,8 +157,8 @@ def test_an_update_makes_good_actions_likelier_and_reports_its_steps():
 
 def test_the_entropy_bonus_follows_a_straight_line():
     config = replace(CONFIG, entropy_coefficient=0.5, final_entropy_coefficient=0.1)
-    found = [float(ppo.entropy_bonus(config, jnp.float32(remaining))) for remaining in (1.0, 0.5, 0.0)]
-    assert found == pytest.approx([0.5, 0.3, 0.1])
+    bonuses = [float(ppo.entropy_bonus(config, jnp.float32(remaining))) for remaining in (1.0, 0.5, 0.0)]
+    assert bonuses == pytest.approx([0.5, 0.3, 0.1])
 
 
 def test_gradients_are_clipped_for_each_learner_apart():
@@ -165,15 +169,18 @@ def test_gradients_are_clipped_for_each_learner_apart():
     alone = [run_update(batch, config)[0] for batch in (small, large)]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves)[:, None], small, large)
     params = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), params_of())
-    states = jax.vmap(lambda p: ppo.optimizer_state(config, p))(params)
+    policies = jax.vmap(lambda p: init_trained(ppo.optimizer(config), p))(params)
     keys = jax.random.wrap_key_data(jnp.stack([jax.random.key_data(jax.random.key(5))] * 2))
-    together, _, metrics = jax.lax.map(
-        lambda data: ppo.update(config, 1.0, jnp.float32(1), data), (params, states, stacked, keys)
-    )
+
+    def update(data):
+        policy, batch, key = data
+        return ppo.update(config, policy, batch, value_scale=1.0, remaining=jnp.float32(1), key=key)
+
+    together, metrics = jax.lax.map(update, (policies, stacked, keys))
     norms = np.asarray(metrics["gradient_norm"])
     assert norms[1] > 100 * norms[0]
     for index in (0, 1):
-        for one, other in zip(jax.tree.leaves(alone[index]), jax.tree.leaves(together), strict=True):
+        for one, other in zip(jax.tree.leaves(alone[index]), jax.tree.leaves(together.params), strict=True):
             np.testing.assert_allclose(one, other[index], rtol=1e-6, atol=1e-7)
 
 

@@ -1,4 +1,4 @@
-"""What is kept of real play, and how it is drawn."""
+"""The replay buffer: what it keeps of real play, and how samples are drawn."""
 
 from dataclasses import replace
 from functools import cache, partial
@@ -11,20 +11,21 @@ import pytest
 
 from hopplus.games.game import ego_order, views_of_others
 from hopplus.learning import replay
+from hopplus.learning.config import ReplayConfig
 from hopplus.learning.learner import init, seats_of
-from hopplus.learning.replay import Kept, ReplayConfig
+from hopplus.learning.opponent_data import events_ahead, next_events
+from hopplus.learning.replay import Kept
 from hopplus.learning.rollout import collect
-from hopplus.learning.study import deeds_ahead, next_deeds
 from hopplus.models.world import Outcome, Situation, Transition
 from learning.played import CONFIGS, GAME, TASK
 
 SPEC = GAME.spec
-CONFIG = ReplayConfig(size=64, tables=2)
+CONFIG = ReplayConfig(size=64, envs=2)
 SEAT = 2
 
 
 def kept(rewards, labels=None, until=None):
-    """Steps that differ in what the first seat got, or did."""
+    """Steps that differ in the reward, or in the next event, of the first seat."""
     count = len(rewards)
     board = jnp.zeros((count, SPEC.height, SPEC.width, len(SPEC.planes)), jnp.uint8)
     nobody = jnp.zeros((count, 4), bool)
@@ -42,37 +43,37 @@ def kept(rewards, labels=None, until=None):
 
 def filled(*parts):
     add = jax.jit(replay.buffer(CONFIG).add)
-    memory = replay.empty(CONFIG, SPEC)
+    buffer = replay.empty(CONFIG, SPEC)
     for part in parts:
-        memory = add(memory, part)
-    return memory
+        buffer = add(buffer, part)
+    return buffer
 
 
 @cache
 def played():
-    """Thirty steps at three tables."""
+    """Thirty steps in three environments."""
     state = init(CONFIGS["hop"], TASK, key=jax.random.key(0))
-    tables = jax.tree.map(lambda leaf: leaf[:3], state.tables)
-    seats = seats_of(CONFIGS["hop"], TASK, state.params, state.minds)
+    envs = jax.tree.map(lambda leaf: leaf[:3], state.envs)
+    seats = seats_of(CONFIGS["hop"], TASK, state.learners)
     keys = jax.random.split(jax.random.key(1), 4)
-    play = jax.jit(partial(collect, GAME, seats, tables, 30, with_transitions=True))
-    return play(seat_keys=keys, table_key=jax.random.key(2))[1]
+    play = jax.jit(partial(collect, GAME, seats, envs, 30, with_transitions=True))
+    return play(seat_keys=keys, env_key=jax.random.key(2))[1]
 
 
 @cache
-def remembered():
-    return jax.jit(partial(replay.remember, CONFIG))(replay.empty(CONFIG, SPEC), played())
+def stored():
+    return jax.jit(partial(replay.add_steps, CONFIG))(replay.empty(CONFIG, SPEC), played())
 
 
-def drawn_rewards(memory, count=30_000):
-    draw = jax.jit(lambda memory, key: replay.draw_places(replay.by_reward(SPEC, memory), (count,), key=key))
-    places = np.asarray(draw(memory, jax.random.key(0)))
-    return places, np.asarray(memory.experience.transition.after.rewards[0, :, 0])[places]
+def drawn_rewards(buffer, count=30_000):
+    draw = jax.jit(lambda buffer, key: replay.draw_places(replay.by_reward(SPEC, buffer), (count,), key=key))
+    places = np.asarray(draw(buffer, jax.random.key(0)))
+    return places, np.asarray(buffer.experience.transition.after.rewards[0, :, 0])[places]
 
 
 def test_a_ring_keeps_what_is_newest():
-    memory = filled(*[kept(jnp.full(16, float(update))) for update in range(5)])
-    rewards = np.asarray(memory.experience.transition.after.rewards[0, :, 0])
+    buffer = filled(*[kept(jnp.full(16, float(update))) for update in range(5)])
+    rewards = np.asarray(buffer.experience.transition.after.rewards[0, :, 0])
     assert sorted(set(rewards.tolist())) == [1.0, 2.0, 3.0, 4.0]
 
 
@@ -91,19 +92,20 @@ def test_only_what_is_there_is_drawn():
 
 
 def test_nothing_is_kept_without_a_world():
-    assert replay.remember(CONFIG, None, replace(played(), transition=None)) == (None, None)
+    assert replay.add_steps(CONFIG, None, replace(played(), transition=None)) == (None, None)
 
 
-def recalled(memory, count=512, seat=SEAT):
+def drawn_examples(buffer, count=512, seat=SEAT):
     order = jnp.asarray(ego_order(4)[seat], jnp.int32)
-    return jax.jit(lambda memory, key: replay.recall(GAME, memory, order, count, key=key))(memory, jax.random.key(3))
+    draw = jax.jit(lambda buffer, key: replay.draw_examples(GAME, buffer, order, count, key=key))
+    return draw(buffer, jax.random.key(3))
 
 
-def test_what_is_recalled_of_a_co_player_is_what_the_seat_saw_it_do():
+def test_examples_of_a_co_player_are_steps_that_the_seat_saw():
     """View, action and label of every sample are those of one step of real play, with both on the board."""
     steps = played()
-    past = jax.tree.map(np.asarray, recalled(remembered()[0]))
-    labels = np.asarray(next_deeds(steps.did, jnp.all(steps.terminated_after, axis=-1)))
+    past = jax.tree.map(np.asarray, drawn_examples(stored()[0]))
+    labels = np.asarray(next_events(steps.events, jnp.all(steps.terminated_after, axis=-1)))
     views = jax.vmap(jax.vmap(partial(views_of_others, SPEC)))(
         jax.tree.map(lambda leaf: leaf[:2, :, SEAT], steps.observation)
     )
@@ -118,8 +120,8 @@ def test_what_is_recalled_of_a_co_player_is_what_the_seat_saw_it_do():
             )
             if valid[place] and 0 <= label < 2
         }
-        seen = past.seen.observation
-        recalled_ = zip(
+        seen = past.inputs.observation
+        samples = zip(
             seen.planes[other].reshape(512, -1),
             seen.time[other][:, None],
             seen.last_actions[other],
@@ -127,34 +129,34 @@ def test_what_is_recalled_of_a_co_player_is_what_the_seat_saw_it_do():
             past.goals[other].argmax(axis=-1),
             strict=True,
         )
-        found = {(*np.concatenate(sample[:3]).tolist(), *sample[3:]) for sample in recalled_}
-        assert found == of_real and len(found) > 2
+        drawn = {(*np.concatenate(sample[:3]).tolist(), *sample[3:]) for sample in samples}
+        assert drawn == of_real and len(drawn) > 2
 
 
-def test_rare_goals_are_recalled_as_often_as_common_ones():
+def test_rare_goals_are_drawn_as_often_as_common_ones():
     """Fifty steps on the way to a stag, four to a hare, ten to nothing that counts."""
     labels = jnp.zeros(64, jnp.int32).at[50:54].set(1).at[54:].set(2)
-    past = recalled(filled(kept(jnp.zeros(64), labels)), 10_000)
+    past = drawn_examples(filled(kept(jnp.zeros(64), labels)), 10_000)
     shares = past.goals.mean(axis=(0, 1))
     np.testing.assert_allclose(shares, [0.5, 0.5, 0.0], atol=0.01)
 
 
-def test_what_was_done_just_before_a_deed_is_recalled_most():
-    """Half of what is kept was done at the hare, half of it three steps before; the actions tell which."""
+def test_steps_just_before_an_event_are_drawn_most():
+    """Half of the steps are at the hare, half of them three steps before; the actions say which."""
     before = jnp.arange(64, dtype=jnp.int32) % 2 * 3
     record = kept(jnp.zeros(64), jnp.ones(64, jnp.int32), before)
     record = eqx.tree_at(lambda one: one.transition.now.actions, record, record.until)
-    actions = recalled(filled(record), 10_000).actions
+    actions = drawn_examples(filled(record), 10_000).actions
     assert float((actions == 3).mean()) == pytest.approx(replay.FADING**3 / (1 + replay.FADING**3), abs=0.01)
 
 
-def test_deeds_are_counted_down_to():
-    """A deed in the third of five steps, the episode's end in the fourth."""
-    did = jnp.zeros((1, 5, 2, 1), bool).at[0, 2, 1, 0].set(True)
+def test_events_are_counted_down_to():
+    """An event in the third of five steps, the episode's end in the fourth."""
+    events = jnp.zeros((1, 5, 2, 1), bool).at[0, 2, 1, 0].set(True)
     over = jnp.array([[False, False, False, True, False]])
-    np.testing.assert_array_equal(deeds_ahead(did, over)[1][0, :3, 0], [2, 1, 0])
+    np.testing.assert_array_equal(events_ahead(events, over)[1][0, :3, 0], [2, 1, 0])
 
 
 def test_where_nothing_is_known_nothing_counts():
-    past = recalled(filled(kept(jnp.zeros(64), jnp.full(64, -1, jnp.int32))), 8)
+    past = drawn_examples(filled(kept(jnp.zeros(64), jnp.full(64, -1, jnp.int32))), 8)
     np.testing.assert_array_equal(past.weights, 0.0)

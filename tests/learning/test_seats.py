@@ -1,4 +1,4 @@
-"""Training treats every seat alike: turn the table before training, and the whole result is turned."""
+"""Training treats every seat equally: rotate the seats before training, and the whole result is rotated."""
 
 from dataclasses import replace
 
@@ -7,34 +7,34 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from hopplus.agents.config import OpponentsConfig, PlanningConfig
+from hopplus.core.mesh import MeshConfig
+from hopplus.core.streams import with_keys, without_keys
 from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup
 from hopplus.games.presets import make
 from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning import learner
-from hopplus.learning.devices import MeshConfig
-from hopplus.learning.imagination import ImaginationConfig
-from hopplus.learning.learner import LearnerConfig, Task, train_step
-from hopplus.learning.minds import MindConfig
-from hopplus.learning.modelling_config import ModellingConfig
-from hopplus.learning.planner import PlanningConfig
-from hopplus.learning.ppo import PPOConfig
-from hopplus.learning.replay import ReplayConfig
+from hopplus.learning.config import (
+    ImaginationConfig,
+    LearnerConfig,
+    ModellingConfig,
+    PPOConfig,
+    ReplayConfig,
+    WorldTrainingConfig,
+)
+from hopplus.learning.learner import train_step
 from hopplus.learning.rollout import collect
-from hopplus.learning.streams import with_keys, without_keys
-from hopplus.learning.worlds import WorldTrainingConfig
-from hopplus.models.actor_critic import ActorCriticConfig
-from hopplus.models.goals import GoalsConfig
-from hopplus.models.others import OthersConfig
-from hopplus.models.world import WorldConfig
-from hopplus.planning.search import SearchConfig
+from hopplus.learning.state import Task
+from hopplus.models.config import ActorCriticConfig, GoalsConfig, OthersConfig, WorldConfig
+from hopplus.planning.config import SearchConfig
 
 CONFIG = LearnerConfig(
     envs=8,
     rollout_steps=12,
     network=ActorCriticConfig(hidden=(16,)),
-    modelling=ModellingConfig(tables=4, minibatches=2, minibatch_size=8, lookahead=3),
+    modelling=ModellingConfig(envs=4, minibatches=2, minibatch_size=8, lookahead=3),
     ppo=PPOConfig(minibatch_size=16, epochs=2, learning_rate=1e-2),
 )
 NUM_UPDATES = 4
@@ -58,22 +58,17 @@ def turn(tree, shift):
 def turn_start(state, game, shift):
     """Keys, parameters and the first boards of every seat move on by `shift` seats."""
     order = (jnp.arange(game.spec.num_agents, dtype=jnp.int32) + shift) % game.spec.num_agents
+    keys = replace(state.keys, seats=turn(state.keys.seats, shift), learners=turn(state.keys.learners, shift))
     return replace(
         state,
-        params=turn(state.params, shift),
-        optimizer=turn(state.optimizer, shift),
-        minds=turn(state.minds, shift),
-        mind_optimizer=turn(state.mind_optimizer, shift),
-        worlds=turn(state.worlds, shift),
-        world_optimizer=turn(state.world_optimizer, shift),
-        seat_keys=turn(state.seat_keys, shift),
-        learner_keys=turn(state.learner_keys, shift),
-        tables=replace(state.tables, state=jax.vmap(lambda s: game.permute(s, order))(state.tables.state)),
+        learners=turn(state.learners, shift),
+        keys=keys,
+        envs=replace(state.envs, state=jax.vmap(lambda s: game.permute(s, order))(state.envs.state)),
     )
 
 
 def trainer(game, config, num_updates=NUM_UPDATES):
-    """One program for the table as it is and for the turned one: compiling takes longer than all that it does."""
+    """One program for the seats in their own order and for the rotated ones: compiling takes longer than running."""
     turned = lambda shift: Task(turned_spawns(game, shift), Lineup(()), NUM_UPDATES)  # noqa: E731
 
     @jax.jit
@@ -89,22 +84,22 @@ def trainer(game, config, num_updates=NUM_UPDATES):
 
 
 SMALL = {"hidden": 8, "size": 3, "evidence": 4}
-MINDS = {
-    "none": MindConfig(),
-    "omg": MindConfig(GoalsConfig(kind="continuous", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
-    "hop": MindConfig(GoalsConfig(kind="hindsight", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
+OPPONENTS = {
+    "none": OpponentsConfig(),
+    "omg": OpponentsConfig(GoalsConfig(kind="continuous", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
+    "hop": OpponentsConfig(GoalsConfig(kind="hindsight", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
 }
 
 IMAGINING = {
     "world": WorldConfig(members=2, hidden=8, pooled=4),
-    "replay": ReplayConfig(size=128, tables=4),
+    "replay": ReplayConfig(size=128, envs=4),
     "world_training": WorldTrainingConfig(minibatches=2, minibatch_size=16),
     "imagination": ImaginationConfig(real_ratio=0.5, length=4, counterfactual=0.5, trust=False),
 }
 
 
 @pytest.mark.parametrize(
-    ("game", "devices", "shift", "mind"),
+    ("game", "devices", "shift", "models"),
     [
         (StagHunt(grid=Board(4, 4), horizon=9), 1, 1, "none"),
         (StagHunt(grid=Board(4, 4), horizon=9), 2, 3, "none"),
@@ -115,19 +110,20 @@ IMAGINING = {
     ],
     ids=["stag hunt, one device", "stag hunt, two", "snowdrift, two", "omg", "hop", "hop_plus"],
 )
-def test_training_is_equivariant_to_the_bit(game, devices, shift, mind):
-    config = replace(CONFIG, mesh=MeshConfig(envs=devices), mind=MINDS["hop" if mind == "hop_plus" else mind])
-    if mind == "hop_plus":
+def test_training_is_equivariant_to_the_bit(game, devices, shift, models):
+    config = replace(
+        CONFIG, mesh=MeshConfig(envs=devices), opponents=OPPONENTS["hop" if models == "hop_plus" else models]
+    )
+    if models == "hop_plus":
         config = replace(config, **IMAGINING)
-    if mind == "hop":
+    if models == "hop":
         few = SearchConfig(trees=2, simulations=8, depth=3)
         config = replace(config, planning=PlanningConfig(kind="search", search=few))
     start = learner.init(config, Task(game, Lineup(()), NUM_UPDATES), key=jax.random.key(0))
     train = trainer(game, config)
     state, metrics = train(start, 0)
     turned_state, turned_metrics = train(turn_start(start, game, shift), shift)
-    learned, turned_learned = ((each.params, each.minds, each.worlds) for each in (state, turned_state))
-    leaves = zip(jax.tree.leaves(turn(learned, shift)), jax.tree.leaves(turned_learned), strict=True)
+    leaves = zip(jax.tree.leaves(turn(state.learners, shift)), jax.tree.leaves(turned_state.learners), strict=True)
     assert all(np.array_equal(one, other) for one, other in leaves)
     for name, values in metrics.items():
         expected = values if values.ndim == 1 else np.roll(values, -shift, axis=1)
@@ -139,11 +135,11 @@ def test_shared_parameters_are_equivariant_up_to_the_order_of_a_sum():
     game = StagHunt(grid=Board(4, 4), horizon=9)
     config = replace(CONFIG, sharing="shared")
     start = learner.init(config, Task(game, Lineup(()), NUM_UPDATES), key=jax.random.key(0))
-    turned = replace(turn_start(start, game, 1), params=start.params, optimizer=start.optimizer)
-    turned = replace(turned, learner_keys=start.learner_keys)
+    turned = turn_start(start, game, 1)
+    turned = replace(turned, learners=start.learners, keys=replace(turned.keys, learners=start.keys.learners))
     train = trainer(game, config, num_updates=1)
     (one, _), (other, _) = train(start, 0), train(turned, 1)
-    for leaf, turned_leaf in zip(jax.tree.leaves(one.params), jax.tree.leaves(other.params), strict=True):
+    for leaf, turned_leaf in zip(*(jax.tree.leaves(each.learners.policy.params) for each in (one, other)), strict=True):
         np.testing.assert_allclose(leaf, turned_leaf, rtol=1e-3, atol=1e-4)
 
 
@@ -161,11 +157,9 @@ def test_targets_are_made_of_the_seats_own_reward():
     task = Task(game, Lineup(()), 1)
     config = replace(CONFIG, rollout_steps=4, ppo=replace(CONFIG.ppo, gae_lambda=1.0, discount=0.5))
     state = learner.init(config, task, key=jax.random.key(0))
-    seats = learner.seats_of(config, task, state.params, state.minds)
-    _, steps, last_values = collect(
-        game, seats, state.tables, 4, seat_keys=state.seat_keys, table_key=jax.random.key(1)
-    )
-    batch = learner.look_back(config.ppo, steps, last_values)
+    seats = learner.seats_of(config, task, state.learners)
+    _, steps, last_values = collect(game, seats, state.envs, 4, seat_keys=state.keys.seats, env_key=jax.random.key(1))
+    batch = learner.make_batch(config.ppo, steps, last_values)
     expected = np.zeros((3, 8, 4))
     expected[1] = [1.875, 1.75, 1.5, 1.0]
     np.testing.assert_allclose(batch.targets, expected, atol=1e-6)
@@ -199,8 +193,8 @@ def test_seats_draw_from_streams_of_their_own():
 
     def played(*seeds):
         keys = jax.random.wrap_key_data(jnp.stack([jax.random.key_data(jax.random.key(seed)) for seed in seeds]))
-        seats = learner.seats_of(config, task, state.params, state.minds)
-        return collect(game, seats, state.tables, 1, seat_keys=keys, table_key=jax.random.key(1))[1].actions[:, 0]
+        seats = learner.seats_of(config, task, state.learners)
+        return collect(game, seats, state.envs, 1, seat_keys=keys, env_key=jax.random.key(1))[1].actions[:, 0]
 
     actions, changed = played(1, 2), played(1, 99)
     assert 0.2 < np.mean(actions[:, 0] == actions[:, 1]) < 0.8
@@ -214,13 +208,13 @@ def test_a_seat_that_has_left_is_no_data():
     state = learner.init(CONFIG, task, key=jax.random.key(0))
     _, steps, last = collect(
         game,
-        learner.seats_of(CONFIG, task, state.params, state.minds),
-        state.tables,
+        learner.seats_of(CONFIG, task, state.learners),
+        state.envs,
         30,
-        seat_keys=state.seat_keys,
-        table_key=jax.random.key(1),
+        seat_keys=state.keys.seats,
+        env_key=jax.random.key(1),
     )
-    batch = learner.look_back(CONFIG.ppo, steps, last)
+    batch = learner.make_batch(CONFIG.ppo, steps, last)
     np.testing.assert_array_equal(np.moveaxis(np.asarray(steps.in_game), 2, 0), batch.active)
     gone = ~np.asarray(steps.in_game)
     assert gone.any() and not np.asarray(steps.rewards)[gone].any()

@@ -8,16 +8,15 @@ from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning import learner
-from hopplus.learning.imagination import ImaginationConfig
-from hopplus.learning.learner import Task
-from hopplus.learning.replay import ReplayConfig
-from hopplus.models.world import WorldConfig
+from hopplus.learning.config import ImaginationConfig, ReplayConfig
+from hopplus.learning.state import Task
+from hopplus.models.config import WorldConfig
 from learning.played import CONFIGS
 
 CONFIG = replace(
     CONFIGS["omg"],
     world=WorldConfig(members=2, hidden=4, pooled=2),
-    replay=ReplayConfig(size=64, tables=2),
+    replay=ReplayConfig(size=64, envs=2),
     imagination=ImaginationConfig(real_ratio=0.5, length=2),
 )
 
@@ -27,7 +26,7 @@ def test_no_name_serves_both_the_first_state_and_an_update(monkeypatch):
     at_start, in_updates = [], []
 
     def noting(function, names):
-        return lambda key, name, *rest: names.append(name) or function(key, name, *rest)
+        return lambda key, name, *rest, **named: names.append(name) or function(key, name, *rest, **named)
 
     monkeypatch.setattr(learner, "stream", noting(learner.stream, at_start))
     monkeypatch.setattr(learner, "at", noting(learner.at, in_updates))

@@ -1,4 +1,4 @@
-"""How a world is trained on line: how errors are counted."""
+"""How the errors of a world are counted in training."""
 
 import jax.numpy as jnp
 import pytest
@@ -10,7 +10,7 @@ SPEC = make("stag-hunt-4x4").spec
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("predicted", "expected"),
     [
         ([5.0, 1.0, 1.0, 1.0, 0.0, 0.0], 0.0),
         ([0.0, 1.0, 1.0, 1.0, 0.0, 0.0], 0.5),  # the only stag, one of two sizes
@@ -19,7 +19,7 @@ SPEC = make("stag-hunt-4x4").spec
         ([25.0, 5.0, 5.0, 5.0, 0.0, 0.0], 1.0),
     ],
 )
-def test_every_size_of_reward_counts_alike(told, expected):
+def test_every_size_of_reward_counts_alike(predicted, expected):
     true = jnp.array([[5.0], [1.0], [1.0], [1.0], [0.0], [0.0]])
-    found = reward_misses(SPEC, jnp.array(told)[:, None], true, jnp.ones((6, 1), bool))
-    assert float(found) == pytest.approx(expected, abs=1e-6)
+    misses = reward_misses(SPEC, jnp.array(predicted)[:, None], true, jnp.ones((6, 1), bool))
+    assert float(misses) == pytest.approx(expected, abs=1e-6)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hopplus.games.coplayers import Lineup, Random
 from hopplus.games.game import Game, GameSpec, Observation
-from hopplus.games.rollout import open_table, rollout
+from hopplus.games.rollout import init_env, rollout
 
 
 def drawn_like(shapes: Any, *, seed: int = 0, scale: float = 1.0) -> Any:
@@ -20,17 +20,17 @@ def drawn_like(shapes: Any, *, seed: int = 0, scale: float = 1.0) -> Any:
 
 
 @cache
-def played(game: Game, num_tables: int = 3, num_steps: int = 8) -> tuple[Observation, np.ndarray, np.ndarray]:
+def played(game: Game, num_envs: int = 3, num_steps: int = 8) -> tuple[Observation, np.ndarray, np.ndarray]:
     """What every seat saw in random play, what it might do, and whether it was in the game, [samples, ...]."""
     players = Lineup((Random(),) * game.spec.num_agents)
 
-    def one_table(key):
+    def one_env(key):
         record = lambda step: (step.observation, step.legal, ~game.terminated(step.state))  # noqa: E731
-        table = open_table(game, players, key=key)
-        return rollout(game, players, table, num_steps, key=jax.random.fold_in(key, 1), record=record)[1]
+        env = init_env(game, players, key=key)
+        return rollout(game, players, env, num_steps, key=jax.random.fold_in(key, 1), record=record)[1]
 
-    found = jax.device_get(jax.jit(jax.vmap(one_table))(jax.random.split(jax.random.key(0), num_tables)))
-    count = num_tables * num_steps * game.spec.num_agents
+    found = jax.device_get(jax.jit(jax.vmap(one_env))(jax.random.split(jax.random.key(0), num_envs)))
+    count = num_envs * num_steps * game.spec.num_agents
     return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[3:]), found)
 
 

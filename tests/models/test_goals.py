@@ -12,7 +12,7 @@ from hopplus.games.presets import make
 from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.models import goals
-from hopplus.models.goals import GoalsConfig
+from hopplus.models.config import GoalsConfig
 from models.boards import boards, drawn_like
 
 VECTOR = GoalsConfig(kind="continuous", size=2, hidden=8, evidence=4)
@@ -72,16 +72,16 @@ def test_means_and_draws_of_symbols():
 def test_mismatch_by_hand():
     """(1 + 9) / 2, and - .25 ln .5 - .75 ln .5."""
     np.testing.assert_allclose(goals.mismatch(VECTOR, jnp.array([1.0, 0.0]), jnp.array([2.0, 3.0])), 5.0)
-    told = goals.mismatch(SYMBOLS, jnp.array([0.5, 0.5]), jnp.array([0.25, 0.75]))
-    np.testing.assert_allclose(told, np.log(2), rtol=1e-4)
+    mismatch = goals.mismatch(SYMBOLS, jnp.array([0.5, 0.5]), jnp.array([0.25, 0.75]))
+    np.testing.assert_allclose(mismatch, np.log(2), rtol=1e-4)
     np.testing.assert_allclose(goals.mismatch(SYMBOLS, jnp.array([1.0, 0.0]), jnp.array([1.0, 0.0])), 0.0, atol=1e-5)
 
 
 def test_a_board_that_is_told_perfectly_costs_nothing():
     seen = jax.tree.map(lambda leaf: leaf[0], boards(GAME.spec, NOTHING))
     prior = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), PRIOR)
-    told = jnp.where(seen.planes.reshape(-1) > 0, 30.0, -30.0)
-    perfect = eqx.tree_at(lambda prior: prior.cells.bias, prior, told)
+    logits = jnp.where(seen.planes.reshape(-1) > 0, 30.0, -30.0)
+    perfect = eqx.tree_at(lambda prior: prior.cells.bias, prior, logits)
     np.testing.assert_allclose(goals.reconstruction(perfect, seen, jnp.zeros(2)), 0.0, atol=1e-6)
     np.testing.assert_allclose(goals.reconstruction(prior, seen, jnp.zeros(2)), np.log(2), rtol=1e-6)
 

@@ -1,4 +1,4 @@
-"""The model of a co-player: a distribution over what it may do, told by where it may be going."""
+"""The opponent model: a distribution over legal actions, predicted from destinations."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ from hopplus.games.coplayers import read_policies
 from hopplus.games.matrix import MatrixGame
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.models import others
-from hopplus.models.others import OthersConfig
+from hopplus.models.config import OthersConfig
 from models.boards import boards, drawn_like, played
 
 NUM_GOALS = 2
@@ -41,7 +41,7 @@ def predictions(config, game, observation):
     goals = np.random.default_rng(1).standard_normal((len(observation.time), NUM_GOALS)).astype(np.float32)
 
     def one(view, goal):
-        seen = others.look(game.spec, view, game.legal_in_view(view))
+        seen = others.opponent_input(game.spec, view, game.legal_in_view(view))
         weights = others.destination_weights(params, seen, goal) if params.cell is not None else None
         return jnp.exp(others.apply(params, seen, goal)), seen.legal, weights
 
@@ -123,7 +123,9 @@ def hunters():
 
     def one(view):
         legal = OPEN.legal_in_view(view)
-        return others.look(OPEN.spec, view, legal), jnp.stack([script(view, legal, ())[0] for script in scripts])
+        return others.opponent_input(OPEN.spec, view, legal), jnp.stack(
+            [script(view, legal, ())[0] for script in scripts]
+        )
 
     return jax.jit(jax.vmap(one))(boards(OPEN.spec, NOTHING, 96))
 
@@ -132,8 +134,8 @@ def test_parameters_set_by_hand_are_the_two_hunters(hunters):
     seen, wanted = hunters
     params = hunter_by_hand(OPEN.spec)
     of_goals = jax.vmap(partial(others.apply, params), in_axes=(None, 0))
-    told = jax.jit(jax.vmap(lambda one: of_goals(one, jnp.eye(NUM_GOALS))))(seen)
-    np.testing.assert_allclose(np.exp(told), wanted, atol=1e-3)
+    predicted = jax.jit(jax.vmap(lambda one: of_goals(one, jnp.eye(NUM_GOALS))))(seen)
+    np.testing.assert_allclose(np.exp(predicted), wanted, atol=1e-3)
 
 
 def test_a_hunter_is_learned_from_what_it_did(hunters):

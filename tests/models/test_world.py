@@ -17,7 +17,9 @@ from hopplus.games.stag_hunt import HUNT_STAG, StagHunt
 from hopplus.learning.offline import Cast
 from hopplus.learning.worlds import fit
 from hopplus.models import world
-from hopplus.models.world import LearnedGame, Situation, WorldConfig, from_view
+from hopplus.models.config import WorldConfig
+from hopplus.models.learned_game import LearnedGame, from_view
+from hopplus.models.world import Situation
 from situations import hunt
 
 GAME = StagHunt(grid=Board(3, 4), num_hares=2, horizon=9)
@@ -59,27 +61,27 @@ def situation(players, actions, **prey):
 
 
 def test_what_became_of_a_walker_is_what_moves_it():
-    happened = rows()
+    transition = rows()
     walkers = slice(None, SPEC.num_walkers)
-    before, after = happened.now.board[..., walkers], happened.after.board[..., walkers]
-    options = jax.vmap(world.what_became)(before, after)
+    before, after = transition.now.board[..., walkers], transition.after.board[..., walkers]
+    options = jax.vmap(world.option_taken)(before, after)
     np.testing.assert_array_equal(jax.vmap(world.move_walkers)(before, options), after)
     assert set(np.unique(options)) == set(range(world.GONE + 1))
 
 
 def test_nothing_impossible_can_be_drawn():
     """Jumps, doubles, revivals, rewards that the game does not pay: not even from a world that is wildly wrong."""
-    happened = rows()
+    transition = rows()
 
     def one(now, key):
         drawn = world.draw(SPEC, now, world.apply(wild(), SPEC, now), key=key)
         return impossible(SPEC, now, drawn), drawn
 
-    found, drawn = jax.jit(jax.vmap(one))(happened.now, jax.random.split(jax.random.key(0), len(happened.now.time)))
+    found, drawn = jax.jit(jax.vmap(one))(transition.now, jax.random.split(jax.random.key(0), len(transition.now.time)))
     assert int(found.sum()) == 0
-    assert np.any(drawn.board != happened.after.board), "this world is not wild"
+    assert np.any(drawn.board != transition.after.board), "this world is not wild"
     walls = drawn.board[..., SPEC.plane_index("obstacles")]
-    np.testing.assert_array_equal(walls, happened.now.board[..., SPEC.plane_index("obstacles")])
+    np.testing.assert_array_equal(walls, transition.now.board[..., SPEC.plane_index("obstacles")])
 
 
 @pytest.mark.parametrize("kind", range(4))
@@ -101,9 +103,9 @@ def test_each_impossible_thing_is_counted(kind):
 
 def test_seats_may_be_turned_with_their_actions(predict):
     """Trap 8: planes and actions are turned together; turned alone, the prediction is another."""
-    happened = rows()
+    transition = rows()
     order = np.array([2, 3, 0, 1])
-    now = jax.tree.map(lambda leaf: leaf[5], happened.now)
+    now = jax.tree.map(lambda leaf: leaf[5], transition.now)
     assert len(set(np.asarray(now.actions).tolist())) > 1
     planes = np.concatenate([order, np.arange(SPEC.num_walkers, len(SPEC.planes))])
     turned = replace(now, board=now.board[..., planes], actions=now.actions[order], ended=now.ended[order])
@@ -132,8 +134,11 @@ def learned(params=None):
     return LearnedGame(params or wild(), GAME, jax.vmap(partial(from_view, SPEC))(views))
 
 
-def test_a_learned_world_is_a_game():
-    """What of the contract applies: everything but the law of spawns, which is that of its starts, and seat by seat."""
+@pytest.mark.parametrize("num_envs", [32, pytest.param(contract.NUM_ENVS, marks=pytest.mark.heavy)])
+def test_a_learned_world_is_a_game(num_envs, monkeypatch):
+    """What of the contract applies: everything but the law of spawns, which is that of its starts, and seat by seat.
+    A world that is run a million times takes minutes; the heavy one does."""
+    monkeypatch.setattr(contract, "NUM_ENVS", num_envs)
     names = [name for name, _, _ in (*contract.PROMISES_OF_A_RESET, *contract.PROMISES_OF_PLAY)]
     leave_out = {"spawns", "seats"}
     assert leave_out <= set(names), names
@@ -150,8 +155,8 @@ def test_what_is_legal_and_seen_is_what_the_game_says():
         imagined = from_view(SPEC, jax.tree.map(lambda leaf: leaf[0], views))
         return (GAME.legal(state), views), (here.legal(imagined), here.observe(imagined))
 
-    real, told = jax.jit(jax.vmap(both))(states)
-    for one, other in zip(jax.tree.leaves(real), jax.tree.leaves(told), strict=True):
+    real, rebuilt = jax.jit(jax.vmap(both))(states)
+    for one, other in zip(jax.tree.leaves(real), jax.tree.leaves(rebuilt), strict=True):
         np.testing.assert_array_equal(one, other)
     assert not np.all(real[0])
 
@@ -182,7 +187,7 @@ def test_the_rules_are_learned():
     data = transitions_of(played())
     params = world.init(replace(SMALL, hidden=32), SPEC, key=jax.random.key(0))
     before = judged(params)
-    loss = lambda params, happened: world.loss(params, SPEC, happened)  # noqa: E731
+    loss = lambda params, transition: world.loss(params, SPEC, transition)  # noqa: E731
     params = fit(loss, params, data, epochs=40, minibatch_size=64, learning_rate=1e-2, key=jax.random.key(0))
     after = judged(params)
     assert before["exact_next_state"] < 0.5

@@ -11,9 +11,10 @@ import pytest
 from hopplus.games.board import Board
 from hopplus.games.matrix import CHICKEN, PRISONERS_DILEMMA, STAG_HUNT, MatrixGame, MatrixState
 from hopplus.games.stag_hunt import HUNT_STAG, StagHunt
-from hopplus.planning.model import Model, best, key_of, look, play_out, soft
+from hopplus.planning.config import SearchConfig
+from hopplus.planning.model import Model, best, key_of, make_node, rollout_value, soft
 from hopplus.planning.one_step import one_step
-from hopplus.planning.search import SearchConfig, grow, search
+from hopplus.planning.search import grow, search
 from reference import NO_ACTION
 from reference import search as plain
 from reference.matrix import Rules
@@ -24,40 +25,40 @@ PAYOFFS = {"stag hunt": STAG_HUNT, "prisoner's dilemma": PRISONERS_DILEMMA, "chi
 AFTER = {
     "copies": {NO_ACTION: (1, 0), 0: (1, 0), 1: (0, 1)},
     "opposes": {NO_ACTION: (0, 1), 0: (0, 1), 1: (1, 0)},
-    "rolls dice": {NO_ACTION: (Fraction(1, 4), Fraction(3, 4)), 0: (Fraction(1, 4), Fraction(3, 4)),
+    "draws at random": {NO_ACTION: (Fraction(1, 4), Fraction(3, 4)), 0: (Fraction(1, 4), Fraction(3, 4)),
                    1: (Fraction(1, 4), Fraction(3, 4))},
     "copies more or less": {NO_ACTION: (Fraction(1, 2), Fraction(1, 2)), 0: (Fraction(7, 8), Fraction(1, 8)),
                             1: (Fraction(1, 8), Fraction(7, 8))},
 }  # fmt: skip
 """What the co-player does, by what the planner did last."""
-WITHOUT_DICE = ("copies", "opposes")
-CLEAR, CLEAR_WITH_DICE = 0.2, 1.0
+DETERMINISTIC = ("copies", "opposes")
+CLEAR, CLEAR_AT_RANDOM = 0.2, 1.0
 """Values that are nearer to each other than this may be mistaken for each other."""
 
 
-def uniform(_view, legal, _company):
+def uniform(_view, legal, _others_state):
     return jnp.log(legal / jnp.sum(legal)), jnp.float32(0)
 
 
-def as_it_copies(views, _legal, company):
-    """The company is the co-player's habit: what it does after what the planner did last."""
-    return company[views.last_actions[:, 1]], company
+def reply(views, _legal, others_state):
+    """The state of the co-player is its action probabilities for each last action of the planner."""
+    return others_state[views.last_actions[:, 1]], others_state
 
 
-def habit(co_player):
+def replies_of(co_player):
     return jnp.asarray(np.array([AFTER[co_player][last] for last in (0, 1, NO_ACTION)], np.float64), jnp.float32)
 
 
 def in_every_tree(co_player, trees):
-    return jnp.broadcast_to(habit(co_player), (trees, 3, 2))
+    return jnp.broadcast_to(replies_of(co_player), (trees, 3, 2))
 
 
-def model_of(payoff, *, judge=uniform):
-    return Model(MatrixGame(payoff=payoff, horizon=HORIZON), judge, as_it_copies, discount=1.0)
+def model_of(payoff, *, evaluate=uniform):
+    return Model(MatrixGame(payoff=payoff, horizon=HORIZON), evaluate, reply, discount=1.0)
 
 
-def states_of(told):
-    times, lasts = zip(*told, strict=True)
+def states_of(chosen):
+    times, lasts = zip(*chosen, strict=True)
     return jax.vmap(MatrixState)(jnp.asarray(lasts, jnp.int32), jnp.asarray(times, jnp.int32))
 
 
@@ -65,31 +66,31 @@ def states_of(told):
 def test_with_the_true_model_search_is_the_exact_best_response(game):
     payoff, trees = PAYOFFS[game], 64
     model, rules = model_of(payoff), Rules(payoff=payoff, horizon=HORIZON)
-    told = list(situations(rules, 2))
+    every = list(situations(rules, 2))
     config = SearchConfig(trees, simulations=150, depth=HORIZON)
-    one = lambda state, company, key: search(config, model, state, company, key=key)  # noqa: E731
+    one = lambda state, others_state, key: search(config, model, state, others_state, key=key)  # noqa: E731
     plan = jax.jit(jax.vmap(one, in_axes=(0, None, 0)))
     compared = 0
     for co_player in AFTER:
-        habits = [lambda *_: (1, 0), lambda _time, seen, co_player=co_player: AFTER[co_player][seen[1]]]
-        exact = best_response(rules, habits, seat=0)
-        clear = CLEAR if co_player in WITHOUT_DICE else CLEAR_WITH_DICE
-        keys = jax.random.split(jax.random.key(0), len(told))
-        plans = plan(states_of(told), in_every_tree(co_player, trees), keys)
-        for situation, values in zip(told, np.asarray(plans.values), strict=True):
+        policies = [lambda *_: (1, 0), lambda _time, seen, co_player=co_player: AFTER[co_player][seen[1]]]
+        exact = best_response(rules, policies, seat=0)
+        clear = CLEAR if co_player in DETERMINISTIC else CLEAR_AT_RANDOM
+        keys = jax.random.split(jax.random.key(0), len(every))
+        plans = plan(states_of(every), in_every_tree(co_player, trees), keys)
+        for situation, values in zip(every, np.asarray(plans.values), strict=True):
             true = [float(value) for value in exact.action_values[situation]]
             if abs(true[0] - true[1]) > clear:
                 assert values.argmax() == np.argmax(true), (co_player, situation, values, true)
                 compared += 1
-    assert compared > len(told)
+    assert compared > len(every)
 
 
 def test_what_is_drawn_once_for_an_edge_is_averaged_over_trees():
-    """Trap: a tree that has drawn the co-player's dice keeps what they showed, whatever it plans."""
+    """Trap: a tree that has drawn the co-player's action keeps it, whatever it plans."""
     model = model_of(STAG_HUNT)
     last_round = jax.tree.map(lambda leaf: leaf[0], states_of([(HORIZON - 1, (0, 0))]))
     config = SearchConfig(trees=400, simulations=8, depth=2)
-    plan = search(config, model, last_round, in_every_tree("rolls dice", 400), key=jax.random.key(0))
+    plan = search(config, model, last_round, in_every_tree("draws at random", 400), key=jax.random.key(0))
     stag, hare = np.asarray(plan.by_tree).T
     assert set(stag) == {0.0, 4.0} and set(hare) == {3.0}
     assert plan.values[0] == pytest.approx(1.0, abs=0.3)
@@ -99,8 +100,8 @@ def test_what_is_drawn_once_for_an_edge_is_averaged_over_trees():
 @pytest.mark.parametrize("planner", ["search", "one step"])
 def test_nothing_is_worth_anything_after_the_end(planner):
     """Trap: a critic that is asked about a game that is over."""
-    boastful = lambda _view, legal, _company: (jnp.log(legal / jnp.sum(legal)), jnp.float32(1000))  # noqa: E731
-    model = model_of(PRISONERS_DILEMMA, judge=boastful)
+    boastful = lambda _view, legal, _others: (jnp.log(legal / jnp.sum(legal)), jnp.float32(1000))  # noqa: E731
+    model = model_of(PRISONERS_DILEMMA, evaluate=boastful)
     last_round = jax.tree.map(lambda leaf: leaf[0], states_of([(HORIZON - 1, (1, 0))]))
     if planner == "search":
         config = SearchConfig(trees=2, simulations=16, depth=4)
@@ -110,16 +111,16 @@ def test_nothing_is_worth_anything_after_the_end(planner):
     np.testing.assert_allclose(plan.values, [PRISONERS_DILEMMA[0][1], PRISONERS_DILEMMA[1][1]])
 
 
-def test_a_line_that_is_played_out_needs_no_critic():
-    """A critic that boasts is heard only about what lies beyond the playout; here that is after the end."""
+def test_a_rollout_to_the_end_needs_no_critic():
+    """A critic of 1000 counts only for states beyond the rollout; here they are after the end."""
     boastful = lambda *_: (jnp.where(jnp.arange(2) == 1, 0.0, -jnp.inf), jnp.float32(1000))  # noqa: E731
-    model = model_of(PRISONERS_DILEMMA, judge=boastful)
+    model = model_of(PRISONERS_DILEMMA, evaluate=boastful)
     first = model.game.reset(key=jax.random.key(0))
-    nodes, outlook = look(model, first, habit("copies"))
+    nodes, evaluation = make_node(model, first, replies_of("copies"))
     opened, replied, both = (jnp.float32(PRISONERS_DILEMMA[1][reply]) for reply in (0, 0, 1))
-    worth = play_out(model, nodes, outlook, HORIZON, key=jax.random.key(1))
+    worth = rollout_value(model, nodes, evaluation, HORIZON, key=jax.random.key(1))
     np.testing.assert_allclose(worth, opened + (HORIZON - 1) * both)
-    short = play_out(model, nodes, outlook, 1, key=jax.random.key(1))
+    short = rollout_value(model, nodes, evaluation, 1, key=jax.random.key(1))
     np.testing.assert_allclose(short, replied + 1000)
     config = SearchConfig(trees=1, simulations=8, depth=2, playout=HORIZON)
     values = search(config, model, first, in_every_tree("copies", 1), key=jax.random.key(2)).values
@@ -127,8 +128,8 @@ def test_a_line_that_is_played_out_needs_no_critic():
 
 
 def test_one_step_adds_what_the_critic_says():
-    critic = lambda view, legal, _company: (jnp.log(legal / jnp.sum(legal)), 10.0 * view.last_actions[0])  # noqa: E731
-    model = model_of(STAG_HUNT, judge=critic)
+    critic = lambda view, legal, _others: (jnp.log(legal / jnp.sum(legal)), 10.0 * view.last_actions[0])  # noqa: E731
+    model = model_of(STAG_HUNT, evaluate=critic)
     first = model.game.reset(key=jax.random.key(0))
     plan = one_step(model, first, in_every_tree("copies", 3), key=jax.random.key(1))
     np.testing.assert_allclose(plan.values, [4.0 + 0.0, 3.0 + 10.0])
@@ -139,18 +140,18 @@ def test_one_step_adds_what_the_critic_says():
 PRIOR = (0.3, 0.7)
 
 
-def opinionated(view, _legal, _company):
-    """Prefers to defect, and thinks the better of a state the more often it cooperated last and the earlier it is."""
+def preferring(view, _legal, _others_state):
+    """Prefers to defect; the value of a state is higher after an own cooperation, and the earlier it is."""
     return jnp.log(jnp.asarray(PRIOR)), 2.0 - view.last_actions[0] - view.time
 
 
 @pytest.mark.parametrize("simulations", [1, 2, 5, 40])
 def test_the_tree_is_that_of_a_plain_python_search(simulations):
     """Golden trees: every visit and every value at the root, against one who copies."""
-    model = model_of(PRISONERS_DILEMMA, judge=opinionated)
+    model = model_of(PRISONERS_DILEMMA, evaluate=preferring)
     first = model.game.reset(key=jax.random.key(0))
-    nodes, outlook = jax.vmap(partial(look, model, first))(in_every_tree("copies", 1))
-    tree = grow(SearchConfig(1, simulations, depth=3), model, nodes, outlook, key=jax.random.key(1))
+    nodes, evaluation = jax.vmap(partial(make_node, model, first))(in_every_tree("copies", 1))
+    tree = grow(SearchConfig(1, simulations, depth=3), model, nodes, evaluation, key=jax.random.key(1))
 
     def expand(state, action):
         time, last = state
@@ -162,16 +163,16 @@ def test_the_tree_is_that_of_a_plain_python_search(simulations):
     root = plain.Node((0, None), PRIOR, 2.0 + 1.0)
     plain.grow(root, expand, simulations, depth=3, exploration=SearchConfig().exploration)
     edges = [root.children.get(action) for action in range(2)]
-    found = tree.summary()
-    assert found.visit_counts[0].tolist() == [edge.visits if edge else 0 for edge in edges]
-    np.testing.assert_allclose(found.qvalues[0], [edge.worth if edge else 0 for edge in edges], rtol=1e-5)
-    np.testing.assert_allclose(found.value[0], root.value, rtol=1e-5)
+    summary = tree.summary()
+    assert summary.visit_counts[0].tolist() == [edge.visits if edge else 0 for edge in edges]
+    np.testing.assert_allclose(summary.qvalues[0], [edge.worth if edge else 0 for edge in edges], rtol=1e-5)
+    np.testing.assert_allclose(summary.value[0], root.value, rtol=1e-5)
 
 
 def test_illegal_actions_are_never_tried():
     game = StagHunt(grid=Board(4, 4), horizon=9)
     state = game.reset(key=jax.random.key(3))
-    idle = lambda _views, legal, company: (legal / jnp.sum(legal, axis=-1, keepdims=True), company)  # noqa: E731
+    idle = lambda _views, legal, others_state: (legal / jnp.sum(legal, axis=-1, keepdims=True), others_state)  # noqa: E731
     model = Model(game, uniform, idle)
     config = SearchConfig(trees=4, simulations=32, depth=5)
     plan = search(config, model, state, jnp.zeros((4, 1)), key=jax.random.key(0))

@@ -2,7 +2,7 @@
 
 import math
 
-from hopplus.doctor.answer import Answer, Examination, Finding, Picture, Significance
+from hopplus.doctor.answer import NO_THRESHOLD, Answer, Examination, Finding, Picture, Significance
 from hopplus.evaluation.statistics import Interval
 
 HOSTILE = '</td></script><script>alert("x")</script><img src=x onerror=alert(1)> $x_{$ [bold]&amp;[/] _'
@@ -27,11 +27,14 @@ MATRIX = Picture(
 def examination() -> Examination:
     effect = Interval(0.42, 0.31, 0.53)
     seats = (
-        Finding("config", "learner", "fine", "All settings are the same.", picture=MATRIX),
-        Finding("returns", "policy", "suspicious", "Seats differ.", effect, "return", Significance(2e-4, 0.1), BOXES),
+        Finding("config", "learner", "exact", "fine", "All settings are the same.", picture=MATRIX),
+        Finding(
+            "returns", "policy", "test", "suspicious", "Seats differ.", effect, "return", Significance(2e-4, 0.1), BOXES
+        ),
         Finding(
             "updates",
             "others",
+            "exact",
             "broken",
             "Seat 2 has none.",
             Interval(400.0, 400.0, 400.0),
@@ -41,18 +44,40 @@ def examination() -> Examination:
             "do a",
         ),
         Finding(
-            "rotation", "policy", "not enough evidence", "Few seeds.", None, "", Significance(1.0, 0.1), None, "do b"
+            "rotation",
+            "policy",
+            "test",
+            "not enough evidence",
+            "Few seeds.",
+            None,
+            "",
+            Significance(1.0, 0.1),
+            None,
+            "do b",
         ),
     )
     hostile_picture = Picture("lines", HOSTILE, (HOSTILE, "b"), {HOSTILE: [1.0, 2.0], "_hidden": [2.0, 1.0]}, HOSTILE)
     world = (
-        Finding("steps", "world", "fine", "It is good.", effect, "", Significance(0.5, 1.0), LINES),
-        Finding(HOSTILE, HOSTILE, "broken", HOSTILE, effect, HOSTILE, None, hostile_picture, HOSTILE),
+        Finding("steps", "world", "test", "fine", "It is good.", effect, "", Significance(0.5, 1.0), LINES),
+        Finding(
+            HOSTILE,
+            HOSTILE,
+            "judgement",
+            "broken",
+            HOSTILE,
+            effect,
+            HOSTILE,
+            None,
+            hostile_picture,
+            HOSTILE,
+            threshold="broken above 0.3",
+        ),
     )
+    phases = Finding("phases", "time", "judgement", "fine", "As it should.", threshold=NO_THRESHOLD)
     answers = (
         Answer("seats", "Does training treat seats alike?", seats, 12.34),
         Answer("world", HOSTILE, world),
-        Answer("time", "Where does the time go?", (Finding("phases", "time", "fine", "As it should."),)),
+        Answer("time", "Where does the time go?", (phases,)),
         Answer("critic", "What feeds the critic?", ()),
     )
     return Examination(f"runs/{HOSTILE}", "hopplus doctor runs/x", "0.4.0", answers)

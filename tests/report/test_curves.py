@@ -52,7 +52,7 @@ def test_smoothing_averages_what_is_known_and_is_narrower_at_the_ends():
 def test_many_updates_are_smoothed_and_the_caption_says_so(tmp_path, num_updates, window):
     assert summary.display_window(num_updates) == window
     run = read_run(write_run(tmp_path, metric_lines(num_updates, num_seeds=2, num_seats=1)))
-    said = f"mean of {window} of the {num_updates} updates" if window > 1 else "Nothing is smoothed"
+    said = f"mean of {window} of the {num_updates} updates" if window > 1 else "Not smoothed"
     assert said in curves.curve_caption(run)
 
 
@@ -146,7 +146,7 @@ def test_the_trend_test_is_left_out_where_a_seat_has_no_return(tmp_path):
     for line in lines:
         line["charts/episodic_return/player_2"] = [None, 1.0, 1.0]
     trend, words = summary.seat_trend(read_run(write_run(tmp_path, lines)))
-    assert trend is None and "some seed has no return" in words
+    assert trend is None and "a seed has no return" in words
 
 
 def test_figures_are_saved_by_suffix(run, tmp_path):
@@ -167,7 +167,7 @@ def test_the_same_figure_gives_the_same_svg(run):
 
 
 def test_errors_have_a_mend(run):
-    with pytest.raises(ValueError, match=r"a has no metric 'b'; it has charts/"):
+    with pytest.raises(ValueError, match=r"a has no metric 'b'; give one of charts/"):
         curves.learning_curve({"a": run}, "b")
     with pytest.raises(ValueError, match="give one run at least"):
         curves.learning_curve({})

@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from hopplus.doctor.answer import VERDICTS, Answer, Examination, Finding, Picture
+from hopplus.doctor.answer import VERDICTS, Answer, Examination, Finding, Picture, Significance
 from hopplus.report import evidence
-from hopplus.report.doctor import doctor_page
+from hopplus.report.doctor import doctor_page, judged_words
 from report.examinations import BARS, BOXES, HOSTILE, LINES, MATRIX, examination
 
 VOID = {"meta", "br"}
@@ -60,8 +60,35 @@ def test_every_finding_verdict_and_command_is_named(page):
     assert all(verdict in said for verdict in VERDICTS)
     for words in ("hopplus doctor runs/x", "hopplus 0.4.0", "12.3", "0.42 (0.31 to 0.53) return", "400 updates"):
         assert words in said
-    assert "p = 0.0002 before adjustment; an effect below 0.1 return would not matter" in said
-    assert "nothing could be looked at" in said and "2 broken, 1 suspicious, 1 not enough evidence, 3 fine" in said
+    assert "test: p = 2.0e-04; 0.1 would matter" in said
+    assert "no check was possible" in said and "2 broken, 1 suspicious, 1 not enough evidence, 3 fine" in said
+
+
+def test_only_what_compares_equal_things_is_called_exact(page):
+    said = page.shown + page.folded
+    kinds = [finding.kind for finding in examination().findings]
+    assert said.count("exact: no chance is involved") == kinds.count("exact") == 2
+    assert "judgement: broken above 0.3" in said
+    assert said.count("judgement: ") == kinds.count("judgement") == 2
+    method = page.shown[page.shown.index("How false alarms are limited") :]
+    assert "2 exact." in method and "3 tests." in method and "2 judgements." in method
+    assert "No bound on false alarms holds for judgements" in method
+
+
+@pytest.mark.parametrize(
+    ("test", "threshold", "words"),
+    [
+        (Significance(4e-88, 0.1), "", "test: p < 1e-6; 0.1 would matter"),
+        (Significance(0.012, 0.1, 0.12), "", "test: p = 0.012, adjusted p = 0.12; 0.1 would matter"),
+        (None, "", "test: too little data for a p-value"),
+        (None, "below its own level", "test: below its own level"),
+    ],
+)
+def test_a_test_says_how_sure_it_is(test, threshold, words):
+    finding = Finding("check", "module", "test", "not enough evidence", "So.", test=test, threshold=threshold)
+    assert judged_words(finding).startswith(words)
+    if test is None and not threshold:
+        assert judged_words(replace(finding, verdict="fine")) == "test: nothing differs: no p-value"
 
 
 def test_what_is_wrong_is_open_and_what_is_fine_is_folded(page):
@@ -97,7 +124,7 @@ def test_hostile_strings_are_shown_and_not_obeyed(text, page):
 
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_one_verdict_alone_makes_a_page(verdict):
-    finding = Finding("check", "module", verdict, "It says.")
+    finding = Finding("check", "module", "exact", verdict, "It says.")
     page = Page(doctor_page(Examination("game", "command", "1", (Answer("game", "Fair?", (finding,)),))))
     is_wrong = verdict in ("suspicious", "broken")
     assert ("What to blame" in page.shown) == is_wrong
@@ -105,7 +132,7 @@ def test_one_verdict_alone_makes_a_page(verdict):
 
 
 def test_an_examination_of_nothing_makes_a_page():
-    assert "not everything could be judged" in Page(doctor_page(Examination("game", "command", "1", ()))).shown
+    assert "not enough evidence to clear everything" in Page(doctor_page(Examination("game", "command", "1", ()))).shown
 
 
 def test_bars_and_their_intervals_are_where_the_numbers_are():

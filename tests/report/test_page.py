@@ -63,9 +63,9 @@ class Tags(HTMLParser):
 
 
 def data_of(text):
-    found = re.search(r'<script type="application/json" id="replay-data">(.*?)</script>', text, re.DOTALL)
-    assert found is not None
-    return json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="replay-data">(.*?)</script>', text, re.DOTALL)
+    assert match is not None
+    return json.loads(match[1])
 
 
 def boards_of(data):
@@ -81,25 +81,25 @@ def boards_of(data):
 def test_the_page_loads_nothing(run, hunt, chicken):
     text = page(run, [hunt, chicken])
     assert "http://" not in text and "https://" not in text and "@import" not in text and "url(http" not in text
-    found = Tags(text)
-    assert not {tag for tag, _ in found.tags} & {"link", "img", "iframe", "object", "embed", "base", "form"}
-    for _, attributes in found.tags:
+    tags = Tags(text)
+    assert not {tag for tag, _ in tags.tags} & {"link", "img", "iframe", "object", "embed", "base", "form"}
+    for _, attributes in tags.tags:
         assert "src" not in attributes
         assert all((attributes.get(name) or "#").startswith("#") for name in ("href", "xlink:href"))
     assert "default-src 'none'" in text
 
 
 def test_the_page_has_every_section_and_its_links_lead_somewhere(run, hunt):
-    found = Tags(page(run, [hunt]))
-    names = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
+    tags = Tags(page(run, [hunt]))
+    names = [attributes["id"] for _, attributes in tags.tags if "id" in attributes]
     assert set(SECTIONS) <= set(names) and len(names) == len(set(names))
-    assert {attributes["href"][1:] for tag, attributes in found.tags if tag == "a"} <= set(names)
-    assert ("html", {"lang": "en"}) in found.tags
-    text = found.text.replace("\u00a0", " ")
+    assert {attributes["href"][1:] for tag, attributes in tags.tags if tag == "a"} <= set(names)
+    assert ("html", {"lang": "en"}) in tags.tags
+    text = tags.text.replace("\u00a0", " ")
     for words in ("stag-hunt-4x4", "ppo", "Page's trend test", "19,002", "10,000 episodes", "2.90 (2.80 to 3.00)"):
         assert words in text
     assert "128, 128" in text and "clip" in text
-    assert "policy/explained_variance" in found.text and "charts/stag_rate" in found.text
+    assert "policy/explained_variance" in tags.text and "charts/stag_rate" in tags.text
 
 
 def test_the_headline_states_the_return_with_its_interval(run):
@@ -108,6 +108,14 @@ def test_the_headline_states_the_return_with_its_interval(run):
     assert "2.01" in text or "2.02" in text  # 2.015 may be rounded either way
     half = 4.302652729911275 * 0.1 / np.sqrt(3)
     assert f"{2.015 - half:.2f} to {2.015 + half:.2f}, 95% over seeds" in text
+
+
+def test_a_complete_run_has_done_all_that_was_planned(tmp_path):
+    learner = {"envs": 20, "rollout_steps": 5}
+    complete = read_run(write_run(tmp_path / "complete", steps=1090, learner=learner))
+    assert "planned" not in Tags(page(complete, [])).text
+    halfway = read_run(write_run(tmp_path / "halfway", steps=2090, learner=learner))
+    assert "of 2,000 planned" in Tags(page(halfway, [])).text
 
 
 def test_hostile_strings_are_shown_and_not_obeyed(tmp_path, chicken):
@@ -121,10 +129,10 @@ def test_hostile_strings_are_shown_and_not_obeyed(tmp_path, chicken):
     episode = Replay(HOSTILE, chicken.spec, chicken.frames, [HOSTILE, "b"])
     text = page(read_run(folder), [episode], title=HOSTILE)
 
-    found = Tags(text)
-    assert HOSTILE not in text and "img" not in {tag for tag, _ in found.tags}
-    assert sum(tag == "script" for tag, _ in found.tags) == 2
-    assert not any(name.startswith("on") for _, attributes in found.tags for name in attributes)
+    tags = Tags(text)
+    assert HOSTILE not in text and "img" not in {tag for tag, _ in tags.tags}
+    assert sum(tag == "script" for tag, _ in tags.tags) == 2
+    assert not any(name.startswith("on") for _, attributes in tags.tags for name in attributes)
     assert data_of(text)[0]["title"] == HOSTILE and data_of(text)[0]["seats"][0]["policy"] == HOSTILE
 
 
@@ -139,17 +147,17 @@ def test_groups_are_made_of_what_was_recorded(tmp_path):
         }
         for line in metric_lines(3)
     ]
-    found = Tags(page(read_run(write_run(tmp_path, lines)), []))
-    for words in ("World model", "Model of the others", "odd", "moa/top1", "odd/a/b", "No episode was given"):
-        assert words in found.text
-    assert "moa/top1/player_1" not in found.text
+    tags = Tags(page(read_run(write_run(tmp_path, lines)), []))
+    for words in ("World model", "Opponent models", "odd", "moa/top1", "odd/a/b", "No episode was given"):
+        assert words in tags.text
+    assert "moa/top1/player_1" not in tags.text
 
 
 def test_losses_that_are_no_number_are_said(tmp_path):
     lines = metric_lines(3)
     lines[1]["policy/value_loss"] = [None, 1.0, float("inf")]
     text = Tags(page(read_run(write_run(tmp_path, lines)), [])).text
-    assert "no finite number, and not drawn: policy/value_loss (2 of 9)" in text
+    assert "Entries that are not finite are not drawn: policy/value_loss (2 of 9)" in text
 
 
 @pytest.mark.parametrize("num_seeds", [1, 2])
@@ -178,7 +186,7 @@ def test_an_evaluation_that_says_little_makes_a_page(tmp_path):
     (folder / "evaluation.json").write_text(
         json.dumps({"mean_return": None, "per_seat": [{"sampled": {"estimate": 1}}]})
     )
-    assert "mean return of - when" in Tags(page(read_run(folder), [])).text
+    assert "mean return of - with" in Tags(page(read_run(folder), [])).text
 
 
 def test_the_replay_decodes_to_the_frames_given(run, hunt):

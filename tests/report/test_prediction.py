@@ -25,7 +25,7 @@ GOALS = ("stag", "hare", "other")
 def six_samples(**changes) -> Predictions:
     """The decisions are 0, 0, 0, 1, 1, 0 and the actions 0, 0, 1, 1, 0, 0; nobody hunts."""
     decisions = np.array([0, 0, 0, 1, 1, 0])
-    found = Predictions(
+    samples = Predictions(
         probabilities=np.where(np.eye(3)[decisions] > 0, 0.6, 0.2),
         actions=np.array([0, 0, 1, 1, 0, 0]),
         best=np.tile([0.7, 0.3, 0.0], (6, 1)),
@@ -34,22 +34,25 @@ def six_samples(**changes) -> Predictions:
         kind_names=("nearest_stag",),
         times=np.array([0.0, 0.1, 0.1, 0.55, 0.9, 0.9]),
     )
-    return replace(found, **changes)
+    return replace(samples, **changes)
 
 
 @pytest.fixture(scope="module")
-def found():
+def one_score():
     return score(six_samples(), NAMES)
 
 
 @pytest.fixture(scope="module")
-def scores(found):
-    return {"with goals": found, "without": score(six_samples(probabilities=np.tile([0.2, 0.6, 0.2], (6, 1))), NAMES)}
+def scores(one_score):
+    return {
+        "with goals": one_score,
+        "without": score(six_samples(probabilities=np.tile([0.2, 0.6, 0.2], (6, 1))), NAMES),
+    }
 
 
 def others_of(scores, **more):
     return {
-        "command": "hopplus others run",
+        "commands": ["hopplus train run", "hopplus others run"],
         "version": "0.1.0",
         "episodes": 1000,
         "co_players": "nearest_stag,nearest_hare",
@@ -76,8 +79,8 @@ def tick_words(axis):
     return [label.get_text() for label in axis.get_ticklabels()]
 
 
-def test_the_confusion_shows_decisions_and_probabilities_row_by_row(found):
-    decided, probable = prediction.confusion(found).axes
+def test_the_confusion_shows_decisions_and_probabilities_row_by_row(one_score):
+    decided, probable = prediction.confusion(one_score).axes
     assert words_of(decided) == ["0.75", "0.25", "0.00", "0.50", "0.50", "0.00", "-", "-", "-"]
     # Up is done four times: three times at 0.6, 0.2, 0.2 and once at 0.2, 0.6, 0.2.
     assert words_of(probable) == ["0.50", "0.30", "0.20", "0.40", "0.40", "0.20", "-", "-", "-"]
@@ -90,15 +93,15 @@ def test_certain_cells_have_white_digits():
     assert [to_hex(text.get_color()) for text in decided.texts[:2]] == ["#ffffff", prediction.INK]
 
 
-def test_the_reliability_curve_holds_the_filled_bins(found):
-    curve, counts = prediction.reliability(found).axes
+def test_the_reliability_curve_holds_the_filled_bins(one_score):
+    curve, counts = prediction.reliability(one_score).axes
     np.testing.assert_allclose(curve.lines[1].get_xydata(), [[0.6, 4 / 6]])
     assert [bar.get_height() for bar in counts.patches] == [6]
     assert curve.get_title(loc="left") == "expected calibration error 0.067"
 
 
-def test_the_shares_are_done_decided_and_probable(found):
-    bars = prediction.class_distribution(found).axes[0].containers
+def test_the_shares_are_done_decided_and_probable(one_score):
+    bars = prediction.class_distribution(one_score).axes[0].containers
     assert [bar.get_label() for bar in bars] == ["done", "most likely action", "mean probability"]
     heights = [[patch.get_height() for patch in bar] for bar in bars]
     np.testing.assert_allclose(heights, [[4 / 6, 2 / 6, 0], [4 / 6, 2 / 6, 0], [2.8 / 6, 2 / 6, 0.2]])
@@ -206,12 +209,16 @@ def test_errors_have_a_mend(hunt, changes, words):
 def test_the_page_has_the_section_where_the_file_is(tmp_path, scores):
     pair = {"player": "player_1", "other": "player_2", "top1": 0.6125, "ceiling": 0.7, "ratio": 0.875}
     text = page_with(tmp_path, others_of(scores, pairs=[pair]))
-    found = Tags(text)
-    names = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
-    assert "others" in names and len(names) == len(set(names)) and '<a href="#others">The others</a>' in text
+    tags = Tags(text)
+    names = [attributes["id"] for _, attributes in tags.tags if "id" in attributes]
+    assert (
+        "others" in names
+        and len(names) == len(set(names))
+        and '<a href="#others">Evaluation of opponent models</a>' in text
+    )
     for words in (
-        "What the co-players (nearest_stag,nearest_hare) do next, predicted over 1,000 episodes.",
-        "with goals is right in 0.667 of 6 samples; the best predictor that knows no more would be right in 0.700.",
+        "Predictions of the next actions of the co-players (nearest_stag,nearest_hare) over 1,000 episodes.",
+        "with goals is right in 0.667 of 6 samples; the best possible predictor is right in 0.700.",
         "hopplus others run",
         "top-1 over ceiling",
         "Actions, by with goals",
@@ -220,10 +227,10 @@ def test_the_page_has_the_section_where_the_file_is(tmp_path, scores):
         "player_1 of player_2",
         "0.875",
     ):
-        assert words in found.text
-    drawn = {attributes["aria-label"] for tag, attributes in found.tags if tag == "svg" and "aria-label" in attributes}
-    assert {"Beside the yardsticks", "Can with goals be believed?", "Over the horizon"} <= drawn
-    assert "image" not in {tag for tag, _ in found.tags}
+        assert words in tags.text
+    drawn = {attributes["aria-label"] for tag, attributes in tags.tags if tag == "svg" and "aria-label" in attributes}
+    assert {"Beside the yardsticks", "Calibration of with goals", "Over the horizon"} <= drawn
+    assert "image" not in {tag for tag, _ in tags.tags}
 
 
 def test_the_rows_of_the_tables_are_the_scores(scores):
@@ -235,13 +242,13 @@ def test_the_rows_of_the_tables_are_the_scores(scores):
     assert models.rows[0] == ["with goals", "0.667", "1.000", f"{cross_entropy:.3f}", "0.067", f"{3.4 / 4.2:.3f}"]
     assert actions.rows[0] == ["up", "4", "0.667", "0.667", "0.750", "0.750", "1.000", "0.750"]
     assert actions.rows[2] == ["hunt", "0", "0.000", "0.000", "-", "-", "-", "-"]
-    assert "Who predicts whom" not in tables
+    assert "Pairs of players" not in tables
 
 
 def test_the_page_has_no_section_without_the_file(tmp_path):
     run = read_run(small_run(tmp_path))
     text = page(run, [])
-    assert run.others is None and "The others" not in text and 'id="others"' not in text
+    assert run.others is None and "Evaluation of opponent models" not in text and 'id="others"' not in text
 
 
 @pytest.mark.parametrize("others", [{}, {"models": None}, {"models": {"a": None, "b": {"top1": 0.5}}}])
@@ -251,7 +258,7 @@ def test_a_file_that_says_little_makes_a_page(tmp_path, others):
 
 def test_a_model_without_a_ceiling_says_so():
     words, parts = prediction.section(others_of({"blind": score(six_samples(best=None), NAMES)}))
-    assert "how often the best predictor would be is not known" in words and len(parts) == 6
+    assert "the ceiling is not known" in words and len(parts) == 6
 
 
 def test_a_damaged_file_says_how_to_mend_it(tmp_path):
@@ -260,8 +267,8 @@ def test_a_damaged_file_says_how_to_mend_it(tmp_path):
         read_run(tmp_path)
 
 
-def test_hostile_names_are_shown_and_not_obeyed(tmp_path, found):
-    hostile = {**found, "actions": [{**row, "name": HOSTILE} for row in found["actions"]]}
+def test_hostile_names_are_shown_and_not_obeyed(tmp_path, one_score):
+    hostile = {**one_score, "actions": [{**row, "name": HOSTILE} for row in one_score["actions"]]}
     pair = {"player": HOSTILE, "other": HOSTILE, "top1": None}
     content = others_of({HOSTILE: hostile}, pairs=[pair], co_players=HOSTILE, command=HOSTILE)
     text = page_with(tmp_path, content)

@@ -1,4 +1,4 @@
-"""Runs of the same settings on several meshes, in a process that shows JAX so many devices.
+"""Runs of the same settings on several meshes, in a process with as many devices as the largest mesh.
 
 python tests/runs/laid_out.py FOLDER AGENT SHARING SEEDSxENVS ...
 """
@@ -7,16 +7,17 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from hopplus.learning.devices import MeshConfig, use_cores
-from hopplus.learning.imagination import ImaginationConfig
-from hopplus.learning.learner import LearnerConfig
-from hopplus.learning.modelling_config import ModellingConfig
-from hopplus.learning.ppo import PPOConfig
-from hopplus.learning.replay import ReplayConfig
-from hopplus.learning.worlds import WorldTrainingConfig
-from hopplus.models.actor_critic import ActorCriticConfig
-from hopplus.models.others import OthersConfig
-from hopplus.models.world import WorldConfig
+from hopplus.core.devices import use_cores
+from hopplus.core.mesh import MeshConfig
+from hopplus.learning.config import (
+    ImaginationConfig,
+    LearnerConfig,
+    ModellingConfig,
+    PPOConfig,
+    ReplayConfig,
+    WorldTrainingConfig,
+)
+from hopplus.models.config import ActorCriticConfig, OthersConfig, WorldConfig
 from hopplus.runs import RunConfig, train
 from hopplus.runs.agents import learner_of
 
@@ -29,10 +30,10 @@ def small(agent: str, sharing: str, mesh: MeshConfig) -> RunConfig:
     if agent == "hop_plus":
         learner = replace(
             learner,
-            mind=replace(learner.mind, others=OthersConfig(models="each", hidden=8, keys=4)),
-            modelling=ModellingConfig(tables=4, minibatches=2, minibatch_size=8),
+            opponents=replace(learner.opponents, others=OthersConfig(models="each", hidden=8, keys=4)),
+            modelling=ModellingConfig(envs=4, minibatches=2, minibatch_size=8),
             world=WorldConfig(members=1, hidden=8, pooled=4),
-            replay=ReplayConfig(size=256, tables=ENVS),
+            replay=ReplayConfig(size=256, envs=ENVS),
             world_training=WorldTrainingConfig(minibatches=2, minibatch_size=16),
             imagination=ImaginationConfig(real_ratio=0.5, length=4),
         )

@@ -4,11 +4,11 @@ import os
 import random
 import signal
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
 from hopplus.runs.studies import Study
+from hopplus.runs.studies.summary import last_update
 from runs.tiny import config
 
 
@@ -32,18 +32,26 @@ def worker_pids() -> list[int]:
 
 
 class Killer(threading.Thread):
-    """Kills so many workers at random moments, and a node in between; the node is replaced."""
+    """Kills so many workers, and a node in between, which is replaced.
 
-    def __init__(self, cluster, kills: int, *, between: tuple[float, float], seed: int):
+    Each when the study has done so many updates, drawn within its share of them: moments are counts, not seconds.
+    """
+
+    def __init__(self, cluster, kills: int, *, study: Study, out: Path, seed: int):
         super().__init__(daemon=True)
-        self._cluster, self._kills, self._between = cluster, kills, between
-        self._random = random.Random(seed)
+        self._cluster, self._kills = cluster, kills
+        self._places = [out / trial.place for trial in study.all_trials()]
+        total = sum(trial.config.num_updates for trial in study.all_trials())
+        draw = random.Random(seed)
+        self._choose = draw.choice
+        self._moments = [int(total * (index + draw.uniform(0.1, 0.6)) / kills) for index in range(kills)]
         self.killed: list[str] = []
         self.enough = threading.Event()
 
     def run(self) -> None:
-        while len(self.killed) < self._kills and not self.enough.is_set():
-            time.sleep(self._random.uniform(*self._between))
+        while len(self.killed) < self._kills and not self.enough.wait(0.01):
+            if sum(map(last_update, self._places)) < self._moments[len(self.killed)]:
+                continue
             if len(self.killed) == self._kills // 2:
                 node = self._cluster.list_all_nodes()[-1]
                 self._cluster.remove_node(node, allow_graceful=False)
@@ -52,7 +60,7 @@ class Killer(threading.Thread):
                     self._cluster.add_node(num_cpus=1)
             elif pids := worker_pids():
                 try:
-                    os.kill(self._random.choice(pids), signal.SIGKILL)
+                    os.kill(self._choose(pids), signal.SIGKILL)
                 except ProcessLookupError:
                     continue
                 self.killed.append("worker")

@@ -7,8 +7,7 @@ import pytest
 import tyro
 
 from hopplus.cli.train import Choice
-from hopplus.learning.imagination import ImaginationConfig
-from hopplus.learning.learner import LearnerConfig
+from hopplus.learning.config import ImaginationConfig, LearnerConfig
 from hopplus.runs.agents import learner_of
 from hopplus.runs.command import train_command
 from hopplus.runs.config import RunConfig
@@ -16,12 +15,12 @@ from hopplus.runs.config import RunConfig
 
 def changed(learner: LearnerConfig) -> LearnerConfig:
     """Numbers, words, lists, and switches both ways."""
-    others = replace(learner.mind.others, marginal=True)
+    others = replace(learner.opponents.others, marginal=True)
     return replace(
         learner,
         sharing="shared",
         network=replace(learner.network, hidden=(32, 16)),
-        mind=replace(learner.mind, others=others),
+        opponents=replace(learner.opponents, others=others),
         world_training=replace(learner.world_training, minibatches=3),
         imagination=ImaginationConfig(real_ratio=0.25, trust=False),
     )

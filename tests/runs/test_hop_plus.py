@@ -10,7 +10,7 @@ import pytest
 from hopplus.cli.main import main
 from hopplus.learning import learner
 from hopplus.runs import load, training
-from hopplus.runs.beginning import with_beginning
+from hopplus.runs.init_from import with_init_from
 from hopplus.runs.training import seed_keys
 from runs.tiny import assert_same_run, compile_rarely, last_state
 
@@ -45,21 +45,26 @@ def trained(tmp_path_factory):
     return folder
 
 
-def test_it_goes_on_with_the_same_bytes(trained):
-    """Worlds and the replay buffer are part of what a checkpoint holds."""
+def test_a_resumed_run_has_the_same_bytes(trained):
+    """Worlds and the replay buffer are part of a checkpoint."""
     assert_same_run(trained / "whole", trained / "resumed")
 
 
-def test_a_run_that_begins_with_it_begins_with_its_world(trained):
+def fresh_states(config):
+    return jax.jit(jax.vmap(lambda key: learner.init(config.learner, config.task, key=key)))(seed_keys(config))
+
+
+def test_a_run_initialised_from_it_has_its_world(trained):
     config = load(trained / "whole").config
     learned = last_state(trained / "whole")
-    fresh = jax.vmap(lambda key: learner.init(config.learner, config.task, key=key))(seed_keys(config))
-    begun = with_beginning(replace(config, begin_with=str(trained / "whole")), fresh)
-    for new, old in zip(jax.tree.leaves(begun.worlds), jax.tree.leaves(learned.worlds), strict=True):
+    initialised = with_init_from(replace(config, init_from=str(trained / "whole")), fresh_states(config))
+    new_world, learned_world = initialised.learners.world.params, learned.learners.world.params
+    for new, old in zip(jax.tree.leaves(new_world), jax.tree.leaves(learned_world), strict=True):
         np.testing.assert_array_equal(new, old)
     larger = replace(config, learner=replace(config.learner, world=replace(config.learner.world, hidden=12)))
-    fresh = jax.vmap(lambda key: learner.init(larger.learner, larger.task, key=key))(seed_keys(larger))
-    assert with_beginning(replace(larger, begin_with=str(trained / "whole")), fresh).worlds is fresh.worlds
+    fresh = fresh_states(larger)
+    initialised = with_init_from(replace(larger, init_from=str(trained / "whole")), fresh)
+    assert initialised.learners.world is fresh.learners.world
 
 
 def test_metrics_tell_real_from_imagined(trained):
@@ -75,15 +80,15 @@ def test_metrics_tell_real_from_imagined(trained):
 def test_the_world_is_judged_and_shown(trained, capsys):
     folder = trained / "whole"
     assert main(["evaluate", str(folder), "--world", "--episodes", "8"]) == 0
-    assert "impossible outcomes among those drawn: 0 jumped" in capsys.readouterr().out
+    assert "impossible outcomes among the samples: 0 jumped" in capsys.readouterr().out
     found = json.loads((folder / "world.json").read_text())
     assert set(found["line_ups"]) == {"random play", "mixed scripts", "self-play", "all"}
     assert found["worlds"] == 1 * 4 * 2
-    told = np.asarray(found["examples"][0]["told"])
-    assert told.shape == (4, 4, 7) and np.any((told > 0.01) & (told < 0.99))
+    predicted = np.asarray(found["examples"][0]["told"])
+    assert predicted.shape == (4, 4, 7) and np.any((predicted > 0.01) & (predicted < 0.99))
     assert main(["report", str(folder)]) == 0
     page = next(folder.glob("*.html")).read_text()
-    assert 'id="world"' in page and "Foretold and true, 1" in page
+    assert 'id="world"' in page and "Predicted and true, 1" in page
 
 
 @pytest.mark.heavy  # a minute of compiling, for what test_planner and test_thoughts look at too
@@ -92,7 +97,7 @@ def test_it_plans_at_the_table_in_its_world(trained, capsys):
     flags = "--episodes 2 --planning.kind search --planning.trees 2 --planning.simulations 3 --planning.depth 2"
     assert main(["evaluate", folder, *flags.split(), "--planning.model", "world", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert "--planning.kind search --planning.model world --planning.trees 2" in found["command"]
+    assert "--planning.kind search --planning.model world --planning.trees 2" in found["commands"][-1]
     assert found["interval"] == found["interval_greedy"], "a planner always takes the best"
 
 

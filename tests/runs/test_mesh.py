@@ -40,7 +40,8 @@ def runs(request, tmp_path_factory):
 
 def learned(folder: Path) -> list[np.ndarray]:
     state = last_state(folder)
-    return [np.asarray(leaf) for leaf in jax.tree.leaves((state.params, state.minds, state.worlds))]
+    parts = (state.learners.policy, state.learners.opponents, state.learners.world)
+    return [np.asarray(leaf) for part in parts if part is not None for leaf in jax.tree.leaves(part.params)]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Oracles are trained once and kept, chosen without luck, and told by `hopplus evaluate --adaptation`."""
+"""Oracles are trained once and stored, chosen on separate episodes, and printed by `evaluate --adaptation`."""
 
 import json
 from dataclasses import replace
@@ -34,7 +34,7 @@ def here(tmp_path_factory):
         monkeypatch.chdir(folder)
         monkeypatch.setattr(oracles, "LEARNER", config().learner)
         monkeypatch.setattr(oracles, "SELECTION_EPISODES", 100)
-        monkeypatch.setattr(series, "NUM_TABLES", 100)
+        monkeypatch.setattr(series, "NUM_ENVS", 100)
         monkeypatch.setattr(adaptation, "ORACLE_EPISODES", 100)
         assert NUM_DEVICES == 2
         assert main(train_line(folder / "run", f"--game {NAME}", updates=2)) == 0
@@ -62,6 +62,7 @@ def judged(capsys, *more):
 
 
 def test_a_run_is_judged_and_its_oracles_are_kept(here, capsys, trainings, monkeypatch):
+    monkeypatch.setattr("hopplus.cli.evaluate.to_json", lambda result: result)  # all digits, for the sums below
     found = judged(capsys)
     assert len(trainings) == 3
     assert sorted(path.name for path in (here / "runs" / "oracles").iterdir()) == [
@@ -83,7 +84,7 @@ def test_a_run_is_judged_and_its_oracles_are_kept(here, capsys, trainings, monke
     mean = sum(row["sampled"]["estimate"] for row in rows.values()) / 3
     assert found["mean"]["sampled"]["estimate"] == pytest.approx(mean)
 
-    monkeypatch.setattr(oracles, "returns_in_company", None)  # nothing about the yardsticks is played again
+    monkeypatch.setattr(oracles, "first_seat_returns", None)  # nothing about the yardsticks is played again
     assert main(["evaluate", "run", "--adaptation", *FLAGS]) == 0
     printed = capsys.readouterr().out
     assert "own self-play" in printed and "always" in printed and "nan" not in printed
@@ -91,12 +92,12 @@ def test_a_run_is_judged_and_its_oracles_are_kept(here, capsys, trainings, monke
     assert found | {"seconds": 0} == kept | {"seconds": 0} and len(trainings) == 3
 
 
-def test_what_was_measured_otherwise_is_measured_anew_without_training(here, trainings, monkeypatch):
-    """After the test above, whose responders are there; here nobody plays, and everybody's returns are 0, 1, 2, ..."""
+def test_other_settings_are_measured_again_without_training(here, trainings, monkeypatch):
+    """After the test above, which trained the responders; no episode is played, and the returns are 0, 1, 2, ..."""
     settings = oracles.OracleSettings(NAME, here / "runs" / "oracles", steps=160, episodes=50, seed=7)
     assert oracles.read_yardsticks(settings) is None
     numbered = lambda *_, **__: np.arange(30, dtype=np.float32)[:, None, None].repeat(150, axis=1)  # noqa: E731
-    monkeypatch.setattr(oracles, "returns_in_company", numbered)
+    monkeypatch.setattr(oracles, "first_seat_returns", numbered)
     elsewhere = replace(settings, devices=2)  # they were trained on one
     measured = oracles.measure_yardsticks(settings, oracles.train_responders(elsewhere))
     assert trainings == [] and oracles.read_yardsticks(settings) == measured
@@ -147,7 +148,7 @@ def test_what_an_agent_saw():
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("--co-players random", "--adaptation says itself who sits where; leave --co-players out"),
+        ("--co-players random", "--adaptation sets the line-ups itself; leave --co-players out"),
         ("--rotate 1", "leave --rotate out, or --adaptation"),
         ("--oracle-steps 10", "--oracle-steps is 10; give 80, one update, or more"),
     ],
@@ -160,4 +161,4 @@ def test_what_makes_no_sense_is_said(here, capsys, line, reason):
 def test_other_games_cannot_be_judged(here, capsys):
     open_folder(here / "matrix", config())
     assert main(["evaluate", "matrix", "--adaptation"]) == 2
-    assert "adaptation is measured among hunters" in capsys.readouterr().err
+    assert "adaptation is measured among stag and hare hunters" in capsys.readouterr().err

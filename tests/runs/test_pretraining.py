@@ -1,4 +1,4 @@
-"""The folder of a pretraining: what is written, how it goes on, and how a run begins with it."""
+"""The folder of a pretraining: its files, how it resumes, and how a run is initialised from it."""
 
 import json
 from dataclasses import replace
@@ -9,14 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from hopplus.agents.config import OpponentsConfig
 from hopplus.learning import learner, offline, pretraining
-from hopplus.learning.learner import LearnerConfig
-from hopplus.learning.minds import MindConfig
-from hopplus.learning.offline import Recipe, make_episodes, save
-from hopplus.learning.pretraining import PretrainConfig
-from hopplus.models.actor_critic import ActorCriticConfig
-from hopplus.models.goals import GoalsConfig
-from hopplus.models.others import OthersConfig
+from hopplus.learning.config import LearnerConfig
+from hopplus.learning.offline import make_episodes, save
+from hopplus.learning.pretrain_config import PretrainConfig, Recipe
+from hopplus.models.config import ActorCriticConfig, GoalsConfig, OthersConfig
 from hopplus.runs import pretraining as folders
 from hopplus.runs.config import RunConfig
 from hopplus.runs.pretraining import check_pretrained, load_pretrained, pretrain, with_pretrained
@@ -26,7 +24,7 @@ from runs.tiny import read_lines
 GAME = "learning.played:small_hunt"
 CONFIG = PretrainConfig(
     data=Recipe(game=GAME, samples=400),
-    mind=MindConfig(GoalsConfig(kind="continuous", **SMALL), OthersConfig(models="shared", hidden=8, keys=4)),
+    opponents=OpponentsConfig(GoalsConfig(kind="continuous", **SMALL), OthersConfig(models="shared", hidden=8, keys=4)),
     epochs=2,
 )
 TERMS = {"moa/minibatch_ce", "goal/mismatch", "goal/posterior_kl"} | {
@@ -37,7 +35,7 @@ TERMS = {"moa/minibatch_ce", "goal/mismatch", "goal/posterior_kl"} | {
 def compile_once(patch):
     """Programs that are the same for every epoch and every folder are compiled once."""
     episodes, materials, trainers = make_episodes(CONFIG.data), {}, []
-    predict_all = jax.jit(lambda mind, data: jax.vmap(partial(pretraining._predict_row, CONFIG, mind))(data))
+    predict_all = jax.jit(lambda models, data: jax.vmap(partial(pretraining._predict_row, CONFIG, models))(data))
 
     def material(config, game, part):
         if len(part.boards) not in materials:
@@ -58,16 +56,16 @@ def compile_once(patch):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Pretrained twice, at once and with a stop after the first epoch."""
-    out, told = tmp_path_factory.mktemp("pretraining"), []
+    out, epochs = tmp_path_factory.mktemp("pretraining"), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(offline, "EPISODES_AT_ONCE", 16)
         patch.setattr(pretraining, "EPISODES_AT_ONCE", 16)
         compile_once(patch)
-        pretrain(CONFIG, out / "at once", on_epoch=lambda done, _: told.append(done))
+        pretrain(CONFIG, out / "at once", on_epoch=lambda done, _: epochs.append(done))
         pretrain(replace(CONFIG, epochs=1), out / "stopped")
         (out / "after one epoch").write_bytes((out / "stopped" / "metrics.jsonl").read_bytes())
         pretrain(CONFIG, out / "stopped")
-    assert told == [1, 2]
+    assert epochs == [1, 2]
     return out
 
 
@@ -96,7 +94,7 @@ def test_there_is_a_line_for_each_epoch_with_every_term(folder):
     assert lines[1]["goal/reconstruction"] < lines[0]["goal/reconstruction"]
 
 
-def test_a_stopped_pretraining_goes_on_to_the_bit(folder):
+def test_a_stopped_pretraining_resumes_to_the_bit(folder):
     one, other = folder / "at once", folder / "stopped"
     assert len((folder / "after one epoch").read_text().splitlines()) == 1
     assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
@@ -107,10 +105,10 @@ def test_a_stopped_pretraining_goes_on_to_the_bit(folder):
 def test_what_is_loaded_is_what_was_trained(folder, monkeypatch):
     """The finished folder is not trained again."""
     monkeypatch.setattr(folders, "make_episodes", lambda _: pytest.fail("played again"))
-    mind = pretrain(CONFIG, folder / "at once")
+    models = pretrain(CONFIG, folder / "at once")
     config, loaded = load_pretrained(folder / "at once")
     assert config == CONFIG
-    assert_same(mind, loaded)
+    assert_same(models, loaded)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +116,7 @@ def test_what_is_loaded_is_what_was_trained(folder, monkeypatch):
     [
         replace(CONFIG, data=replace(CONFIG.data, seed=1)),
         replace(CONFIG, held_out=0.2),
-        replace(CONFIG, mind=replace(CONFIG.mind, goals=replace(CONFIG.mind.goals, size=4))),
+        replace(CONFIG, opponents=replace(CONFIG.opponents, goals=replace(CONFIG.opponents.goals, size=4))),
     ],
     ids=["seed", "held out", "goal size"],
 )
@@ -139,29 +137,29 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         load_pretrained(tmp_path)
 
 
-def run_config(folder, **mind):
+def run_config(folder, **models):
     """A run of two seeds whose seats model each co-player."""
     others = OthersConfig(models="each", hidden=8, keys=4)
     learner_config = LearnerConfig(
         envs=2,
         rollout_steps=4,
         network=ActorCriticConfig(hidden=(8,)),
-        mind=MindConfig(**{"goals": CONFIG.mind.goals, "others": others, **mind}),
+        opponents=OpponentsConfig(**{"goals": CONFIG.opponents.goals, "others": others, **models}),
     )
     return RunConfig(
         agent="omg", game=GAME, seeds=2, steps=8, pretrained=str(folder / "at once"), learner=learner_config
     )
 
 
-def test_every_seat_of_every_seed_begins_with_the_same_copy(folder):
+def test_every_seat_of_every_seed_starts_from_the_same_copy(folder):
     config = run_config(folder)
     check_pretrained(config)
     assert config.task.keep_prior
     init = jax.vmap(lambda key: learner.init(config.learner, config.task, key=key))
     states = jax.jit(init)(jax.random.split(jax.random.key(0), 2))
-    given = with_pretrained(config, states).minds
-    _, mind = load_pretrained(folder / "at once")
-    for leaf, copies, own in zip(*map(jax.tree.leaves, (mind, given, states.minds)), strict=True):
+    given, fresh = with_pretrained(config, states).learners.opponents.params, states.learners.opponents.params
+    _, models = load_pretrained(folder / "at once")
+    for leaf, copies, own in zip(*map(jax.tree.leaves, (models, given, fresh)), strict=True):
         assert copies.shape == own.shape and copies.dtype == own.dtype
         np.testing.assert_array_equal(copies, np.broadcast_to(leaf, own.shape))
     assert given.others.view.weight.shape[:3] == (2, 4, 3)
@@ -170,17 +168,17 @@ def test_every_seat_of_every_seed_begins_with_the_same_copy(folder):
 
 
 @pytest.mark.parametrize(
-    "mind",
+    "models",
     [
-        {"goals": replace(CONFIG.mind.goals, size=4)},
+        {"goals": replace(CONFIG.opponents.goals, size=4)},
         {"goals": GoalsConfig(kind="discrete", **SMALL)},
         {"others": OthersConfig(models="each", hidden=16, keys=4)},
     ],
     ids=["size", "kind", "width"],
 )
-def test_models_of_another_size_are_refused(folder, mind):
+def test_models_of_another_size_are_refused(folder, models):
     with pytest.raises(ValueError, match=r"--pretrained: the models in .* give the same goals and sizes"):
-        check_pretrained(run_config(folder, **mind))
+        check_pretrained(run_config(folder, **models))
 
 
 def test_models_of_another_board_are_refused(folder):
@@ -190,8 +188,8 @@ def test_models_of_another_board_are_refused(folder):
 
 
 def test_an_agent_without_models_has_no_use_for_them(folder):
-    with pytest.raises(ValueError, match="--pretrained: omg has no models of the others"):
-        run_config(folder, goals=GoalsConfig(), others=OthersConfig())
+    with pytest.raises(ValueError, match="--pretrained: ppo has no opponent models"):
+        replace(run_config(folder), agent="ppo", learner=LearnerConfig())
 
 
 @pytest.mark.parametrize(
@@ -200,7 +198,7 @@ def test_an_agent_without_models_has_no_use_for_them(folder):
         (replace(CONFIG, epochs=0), "--epochs is 0"),
         (replace(CONFIG, held_out=1.0), "--held-out is 1.0"),
         (
-            replace(CONFIG, mind=replace(CONFIG.mind, others=OthersConfig(models="each"))),
+            replace(CONFIG, opponents=replace(CONFIG.opponents, others=OthersConfig(models="each"))),
             "--others.models must be shared",
         ),
         (replace(CONFIG, labels="types", data=replace(CONFIG.data, types=("random",))), "--labels types needs 2 types"),

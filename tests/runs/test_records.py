@@ -35,6 +35,14 @@ def test_a_run_without_an_evaluation_has_none(tmp_path):
     assert read_run(write_run(tmp_path, evaluation=False)).evaluation is None
 
 
+def test_a_run_is_complete_after_its_whole_updates(tmp_path):
+    learner = {"envs": 20, "rollout_steps": 5}
+    assert read_run(write_run(tmp_path / "cut", steps=1090, learner=learner)).planned_steps == 1000
+    assert read_run(write_run(tmp_path / "whole", steps=1000, learner=learner)).planned_steps == 1000
+    assert read_run(write_run(tmp_path / "unknown", steps=1090)).planned_steps == 1090
+    assert read_run(write_run(tmp_path / "damaged", steps="many", learner=learner)).planned_steps is None
+
+
 @pytest.mark.parametrize("cut", [b'{"update": 11, "env_st', '{"update": 11, "näme'.encode()[:-3]])
 def test_a_last_line_that_was_cut_off_is_ignored(tmp_path, cut):
     folder = write_run(tmp_path)

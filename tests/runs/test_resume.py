@@ -88,7 +88,7 @@ def start(out: Path, cache: Path, program: str = PROGRAM) -> subprocess.Popen:
 
 
 def finish(process: subprocess.Popen) -> int:
-    _, said = process.communicate(timeout=300)
+    _, said = process.communicate(timeout=600)
     assert process.returncode in (0, -signal.SIGKILL), said.decode()
     return process.returncode
 
@@ -117,7 +117,7 @@ def kill_somewhere(process: subprocess.Popen, out: Path, dice: random.Random, *,
         ready = lambda: lines_written(out) not in range(before + more)  # noqa: E731
     while process.poll() is None and not ready():
         time.sleep(0.001)
-    time.sleep(dice.uniform(0.0, 0.1))
+    time.sleep(dice.uniform(0.0, 0.02))  # a fraction of what the updates that are left take on any machine
     process.send_signal(signal.SIGKILL)
     if finish(process) == 0:
         return None

@@ -17,9 +17,8 @@ from hopplus.games.bridges.pettingzoo import parallel_env
 from hopplus.games.coplayers import Lineup, read_policies
 from hopplus.games.game import Observation
 from hopplus.games.rollout import play_episode
-from hopplus.learning.learner import LearnerConfig
-from hopplus.learning.ppo import PPOConfig
-from hopplus.models.world import WorldConfig
+from hopplus.learning.config import LearnerConfig, PPOConfig
+from hopplus.models.config import WorldConfig
 from hopplus.runs import RunConfig, load, train, training
 from hopplus.runs.agents import AGENTS, learner_of
 from hopplus.runs.folder import open_folder
@@ -59,6 +58,7 @@ def test_the_training_program_is_compiled_once_for_blocks_of_every_length(tmp_pa
 
     train_block = training.train_block
     monkeypatch.setattr(training, "train_block", counted)
+    monkeypatch.setattr(training, "BLOCK_SECONDS", 1e9)  # on a slow machine, too, a block ends at a checkpoint only
     watching = Watching(caplog.records)
     with jax.log_compiles(), caplog.at_level(logging.WARNING):
         train(config(updates=16, checkpoint_every=5), tmp_path / "run", watcher=watching)
@@ -153,7 +153,7 @@ def test_a_trained_policy_plays_in_pettingzoo(hunt):
         for agent in env.agents:
             seen, legal = views[agent], jnp.asarray(views[agent]["action_mask"] > 0)
             observation = Observation(*map(jnp.asarray, (seen["observation"], seen["time"][0], seen["last_actions"])))
-            probabilities = np.asarray(players[agent](observation, legal, players[agent].start())[0], float)
+            probabilities = np.asarray(players[agent](observation, legal, players[agent].init())[0], float)
             assert not probabilities[~np.asarray(legal)].any()
             actions[agent] = random.choice(len(probabilities), p=probabilities / probabilities.sum())
         views, rewards, *_ = env.step(actions)
@@ -224,7 +224,7 @@ def test_a_learning_rate_that_is_far_too_high_is_noticed_at_once(tmp_path, capsy
 def test_more_steps_go_on_with_a_finished_run_as_if_it_had_been_longer_from_the_start(tmp_path, capsys):
     assert main(train_line(tmp_path / "short", f"{LEVEL} --checkpoint-every 4", updates=6)) == 0
     assert main(train_line(tmp_path / "short", f"{LEVEL} --checkpoint-every 3", updates=9)) == 0
-    assert "going on from update 6" in capsys.readouterr().err
+    assert "resumed from update 6" in capsys.readouterr().err
     assert main(train_line(tmp_path / "long", LEVEL, updates=9)) == 0
     assert_same_run(tmp_path / "short", tmp_path / "long")
     assert json.loads((tmp_path / "short" / "config.json").read_text())["steps"] == 720
@@ -262,6 +262,11 @@ def test_an_agent_named_in_python_is_that_agent(agent):
     if agent != "ppo":
         with pytest.raises(ValueError, match=f"the agent is {agent}, which has opponent models"):
             RunConfig(agent=agent, learner=LearnerConfig())
+
+
+def test_an_agent_that_does_not_exist_is_named():
+    with pytest.raises(ValueError, match="there is no agent called 'hopp'; the agents are ppo, omg"):
+        RunConfig.for_agent("hopp")
 
 
 def test_weights_and_biases_get_numbers_that_they_can_draw(tmp_path, monkeypatch):

@@ -9,9 +9,9 @@ import jax
 import numpy as np
 from tensorboardX.proto import event_pb2
 
-from hopplus.learning.learner import LearnerConfig, LearnerState
-from hopplus.learning.ppo import PPOConfig
-from hopplus.models.actor_critic import ActorCriticConfig
+from hopplus.learning.config import LearnerConfig, PPOConfig
+from hopplus.learning.state import LearnerState
+from hopplus.models.config import ActorCriticConfig
 from hopplus.runs import RunConfig, run, training
 from hopplus.runs.folder import read_config
 

@@ -1,1 +1,1 @@
-"""The command line: one thin command per verb."""
+"""The command line: one thin command per verb. `main` in `hopplus.cli.main` runs a command line."""

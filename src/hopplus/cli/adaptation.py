@@ -1,4 +1,4 @@
-"""`hopplus evaluate RUN --adaptation`: the frozen agent with every line-up of scripts, beside the best response."""
+"""`hopplus evaluate RUN --adaptation`: the frozen agent with every line-up of scripts, beside its oracle."""
 
 import time
 from dataclasses import asdict, dataclass
@@ -7,19 +7,19 @@ from typing import Any
 
 import jax
 import numpy as np
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from hopplus import __version__
+from hopplus.agents.config import PlanningConfig
 from hopplus.cli.figures import plus_minus
-from hopplus.evaluation.adaptation import KINDS, agent_returns, lineups, normalised
-from hopplus.evaluation.clairvoyant import Known
+from hopplus.cli.tables import make_table
+from hopplus.core.devices import use_cores
+from hopplus.core.mesh import num_cores
+from hopplus.evaluation.adaptation import KINDS, agent_returns, all_lineups, normalised
+from hopplus.evaluation.known_co_players import Known
 from hopplus.evaluation.statistics import mean_of_known, seed_interval
 from hopplus.games.coplayers import seat_names
-from hopplus.learning.devices import num_cores, use_cores
-from hopplus.learning.planner import PlanningConfig
 from hopplus.runs.command import planning_flags, train_command
 from hopplus.runs.folder import read_config
 from hopplus.runs.oracles import (
@@ -37,66 +37,68 @@ from hopplus.runs.progress import ProgressDisplay, counting_bar
 from hopplus.runs.run import Run, load
 
 SCRIPTED = {"nearest_stag": "NS", "nearest_hare": "NH", "by_belief": "belief", "random": "random"}
-"""The yardsticks besides the oracle, and what they are called in the table."""
+"""The yardsticks besides the oracle, and their column names."""
 ORACLE_EPISODES = 2_000
-"""How many episodes a yardstick's return is the mean of, however many the agent plays."""
+"""Episodes of each yardstick; --episodes counts the agent's."""
 
 
 @dataclass(frozen=True)
-class Company:
-    """Who the agent is seated with, for how long, and what it is held against."""
+class AdaptationSettings:
+    """The co-players of the agent, the number of episodes with each line-up, and the oracles."""
 
     kinds: str = ",".join(KINDS)
-    """What co-players can be: every line-up of these is played. Also: patient_stag(3)."""
+    """With --adaptation: scripts for the co-players. Every line-up of them is played. patient_stag(3) can be added."""
     series: int = 1
-    """Episodes in a row with the same line-up; what the agent thinks of its co-players is carried on."""
-    known: Known = "nothing"
-    """What a planner is told of its co-players: nothing; goals: what they are after; others: exactly what they do. So
-    one can see what its beliefs and its models cost."""
+    """With --adaptation: episodes in a row with one line-up. The agent keeps its beliefs from one to the next."""
+    known_co_players: Known = "nothing"
+    """With --adaptation: what a planner knows of its co-players without inferring it. nothing; goals: their true goals;
+    others: their true policies. The gain in return is the cost of its beliefs and of its opponent models."""
     oracles: Path = Path("runs/oracles")
-    """The folder that keeps the oracles."""
+    """With --adaptation: the folder of trained oracles."""
     oracle_steps: int | None = None
-    """Environment steps of each seed of an oracle's training. None: 1,000,000 on a 4x4 board, 2,000,000 on a larger
-    one."""
+    """With --adaptation: environment steps of each seed of an oracle. None: 1,000,000 on 4x4, otherwise 2,000,000."""
 
 
-DEFAULT_COMPANY = Company()
+DEFAULT_SETTINGS = AdaptationSettings()
 
 
 def judge_adaptation(
-    folder: Path, episodes: int, seed: int, company: Company, planning: PlanningConfig
+    folder: Path, episodes: int, seed: int, settings: AdaptationSettings, planning: PlanningConfig
 ) -> dict[str, Any]:
-    """All that is told about a run's agent among co-players that it did not choose."""
-    if company.series < 1:
-        raise ValueError(f"--series is {company.series}; give 1 or more")
+    """The contents of `adaptation.json`: returns of a run's agent with each line-up, beside the yardsticks."""
+    if settings.series < 1:
+        raise ValueError(f"--series is {settings.series}; give 1 or more")
     config = read_config(folder)
     spec = config.evaluation_game.spec
-    kinds = tuple(seat_names(company.kinds))
-    companies = lineups(spec, kinds)  # raises where the game is no stag hunt
-    steps = default_steps(spec) if company.oracle_steps is None else company.oracle_steps
-    settings = OracleSettings(config.game, company.oracles, steps, ORACLE_EPISODES, seed, num_cores(), kinds)
+    kinds = tuple(seat_names(settings.kinds))
+    lineups = all_lineups(spec, kinds)  # raises if the game is no stag hunt
+    steps = default_steps(spec) if settings.oracle_steps is None else settings.oracle_steps
+    oracles = OracleSettings(config.game, settings.oracles, steps, ORACLE_EPISODES, seed, num_cores(), kinds)
     use_cores(num_cores())
     run = load(folder)
-    yardsticks = read_yardsticks(settings) or _measure(settings)
+    yardsticks = read_yardsticks(oracles) or _measure(oracles)
     started = time.perf_counter()
-    returns = _play(run, companies, episodes, company, seed, planning)
+    returns = _play(run, lineups, episodes, settings, seed, planning)
     seconds = time.perf_counter() - started
     given = [f"--episodes {episodes}"]
-    given += [f'--kinds "{company.kinds}"'] if kinds != KINDS else []
-    given += [f"--series {company.series}"] if company.series > 1 else []
-    given += [f"--known {company.known}"] if company.known != "nothing" else []
-    given += [f"--oracles {company.oracles}", f"--oracle-steps {steps}", *planning_flags(planning)]
+    given += [f'--kinds "{settings.kinds}"'] if kinds != KINDS else []
+    given += [f"--series {settings.series}"] if settings.series > 1 else []
+    known = settings.known_co_players
+    given += [f"--known-co-players {known}"] if known != "nothing" else []
+    given += [f"--oracles {settings.oracles}", f"--oracle-steps {steps}", *planning_flags(planning)]
     return {
-        "command": f"hopplus evaluate {folder} --adaptation {' '.join(given)} --seed {seed} --json",
+        "commands": [
+            train_command(config, folder),
+            f"hopplus evaluate {folder} --adaptation {' '.join(given)} --seed {seed} --json",
+        ],
         "version": __version__,
-        "trained_by": train_command(config, folder),
         "game": config.game,
         "game_version": spec.version,
         "env_steps": run.num_updates * config.learner.steps_per_update,
         "seeds": config.seeds,
         "episodes": episodes,
-        "series": company.series,
-        "known": company.known,
+        "series": settings.series,
+        "known": known,
         "seconds": seconds,
         "oracle_steps": steps,
         "saw": what_it_saw(config),
@@ -105,10 +107,10 @@ def judge_adaptation(
 
 
 def figures(returns: np.ndarray, yardsticks: list[Yardsticks]) -> dict[str, Any]:
-    """Returns and normalised returns for each line-up and in the mean over them.
+    """Returns and normalised returns for each line-up, and their means over line-ups.
 
-    `returns` are [manners, seeds, lineups, episodes of a series]; where nothing else is said, of all episodes.
-    Intervals are over seeds. A yardstick has none: it is one player, and its episodes are many.
+    `returns` are [manners, seeds, lineups, episodes of a series]; "by_episode" holds each episode of a series, all
+    other figures are means over the series. Intervals are over seeds. A yardstick has no seeds and no interval.
     """
     uniform, oracle = (np.array([getattr(one, name) for one in yardsticks]) for name in ("random", "oracle"))
     by_episode = np.stack([normalised(one, uniform, oracle) for one in np.moveaxis(returns, -1, 0)])
@@ -144,19 +146,17 @@ def figures(returns: np.ndarray, yardsticks: list[Yardsticks]) -> dict[str, Any]
 
 
 def print_adaptation(name: str, result: dict[str, Any], console: Console) -> None:
-    """The table of all line-ups, then the two means."""
+    """Print a table of all line-ups, then the two means."""
     title = (
-        f"{escape(name)}: a frozen seat of {result['game']} with co-players it did not choose; "
+        f"{escape(name)}: the frozen agent in one seat of {result['game']}, with each line-up of scripts; "
         f"{result['episodes']:,} episodes for each of {result['seeds']} seeds. It saw: {escape(result['saw'])}"
     )
     title += {
         "nothing": "",
-        "goals": ". It is told what they are after",
-        "others": ". It is told exactly what they do",
+        "goals": ". It is given the co-players' true goals",
+        "others": ". It is given the co-players' true policies",
     }[result["known"]]
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("with", "sampled", "greedy", "oracle", *SCRIPTED.values(), "normalised"):
-        table.add_column(column)
+    table = make_table(title, "with", "sampled", "greedy", "oracle", *SCRIPTED.values(), "normalised")
     for row in result["lineups"]:
         oracle = f"{row['oracle']:.2f} {SCRIPTED.get(row['oracle_player'], 'PPO')}"
         table.add_row(*_cells(row["lineup"], row, oracle), plus_minus(row["normalised"]["sampled"]))
@@ -166,46 +166,49 @@ def print_adaptation(name: str, result: dict[str, Any], console: Console) -> Non
     console.print(table)
     console.print(
         "N nearest_stag, H nearest_hare, R random. Oracle: the best of a PPO responder, always NS and always NH; "
-        "belief: NS or NH by belief; random: uniform legal play. Normalised, of sampled play: 0 is random, 1 the "
-        "oracle; norm.: its mean over line-ups, for everybody. ± is half of the 95% interval over seeds.",
-        soft_wrap=True,
+        "belief: NS or NH by belief; random: uniform legal play. Normalised, of sampled play: 0 is random, 1 is the "
+        "oracle; norm.: the mean of each column, normalised. ± is half of the 95% interval over seeds."
     )
 
 
-def _measure(settings: OracleSettings) -> list[Yardsticks]:
+def _measure(oracles: OracleSettings) -> list[Yardsticks]:
+    """Train the oracles' responders and measure the yardsticks."""
     console = Console(stderr=True)
     with ProgressDisplay(console) as display:
-        announce = lambda name: console.print(f"responder for {name}", soft_wrap=True)  # noqa: E731
-        responders = train_responders(settings, watcher=display, on_lineup=announce)
+
+        def on_lineup(name: str) -> None:
+            console.print(f"responder for {name}", soft_wrap=True)
+
+        responders = train_responders(oracles, watcher=display, on_lineup=on_lineup)
     with counting_bar() as progress:
-        task = progress.add_task("yardsticks", total=num_rows(settings))
-        return measure_yardsticks(settings, responders, on_row=lambda: progress.advance(task))
+        task = progress.add_task("yardsticks", total=num_rows(oracles))
+        return measure_yardsticks(oracles, responders, on_row=lambda: progress.advance(task))
 
 
 def _play(
     run: Run,
-    companies: list[tuple[str, ...]],
+    lineups: list[tuple[str, ...]],
     episodes: int,
-    company: Company,
+    settings: AdaptationSettings,
     seed: int,
     planning: PlanningConfig,
 ) -> np.ndarray:
-    """In each manner; a planner has one: it takes the best action that it found."""
+    """The agent's returns, sampled and greedy. A planner has one manner: it takes the action of highest value."""
     manners = MANNERS[1:] if planning.is_used else MANNERS
     with counting_bar() as progress:
-        task = progress.add_task("agent", total=len(manners) * len(companies) * run.num_learning * run.config.seeds)
-        found = agent_returns(
+        task = progress.add_task("agent", total=len(manners) * len(lineups) * run.num_learning * run.config.seeds)
+        returns = agent_returns(
             run.game,
             [run.players(greedy=manner == "greedy", planning=planning) for manner in manners],
-            companies,
+            lineups,
             episodes,
-            company.series,
+            settings.series,
             num_seeds=run.config.seeds,
-            known=company.known,
+            known=settings.known_co_players,
             key=jax.random.key(seed),
             on_row=lambda: progress.advance(task),
         )
-    return np.broadcast_to(found, (len(MANNERS), *found.shape[1:]))
+    return np.broadcast_to(returns, (len(MANNERS), *returns.shape[1:]))
 
 
 def _intervals(by_manner: np.ndarray) -> dict[str, Any]:

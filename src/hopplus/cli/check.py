@@ -6,17 +6,21 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from hopplus import __version__
+from hopplus.cli.figures import to_json
 from hopplus.cli.games import GameName
+from hopplus.cli.tables import make_table
+from hopplus.core.p_values import p_words
 from hopplus.evaluation import fairness
 from hopplus.evaluation.fairness import Fairness
 from hopplus.games import contract
 from hopplus.games.contract import Finding
 from hopplus.games.game import Game
 from hopplus.games.presets import make
+from hopplus.runs.capabilities import agents_for
 
 NUM_PROMISES = len(contract.PROMISES_OF_A_RESET) + len(contract.PROMISES_OF_PLAY)
 
@@ -27,19 +31,20 @@ def check(
     seed: int = 0,
     json_line: Annotated[tyro.conf.FlagCreatePairsOff[bool], tyro.conf.arg(name="json")] = False,
 ) -> int:
-    """Examine a game: the contract that learners rely on, then whether random play pays every seat alike.
+    """Check a game: does it keep the contract that learners rely on, does random play pay every seat alike, and which
+    agents can learn it?
 
-    Exit code 1 where a fault was found.
+    Exit code 1 if a fault is found. An agent that cannot learn the game is not a fault.
 
     Args:
         game: A name from `hopplus games`, or MODULE:FACTORY for a game of your own.
-        episodes: How many episodes of random play to judge fairness by; 0 leaves that part out.
-        seed: The seed of all random draws.
+        episodes: Episodes of random play for the fairness test; 0 skips it.
+        seed: The seed of all random numbers.
         json_line: Print one line of JSON instead of tables.
     """
     played = make(game)
     if episodes != 0 and episodes < fairness.MIN_EPISODES:
-        raise ValueError(f"--episodes is {episodes}; give {fairness.MIN_EPISODES} or more, or 0 to leave fairness out")
+        raise ValueError(f"--episodes is {episodes}; give {fairness.MIN_EPISODES} or more, or 0 to skip fairness")
     progress_console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -56,14 +61,17 @@ def check(
     if json_line:
         command = f"hopplus check {game} --episodes {episodes} --seed {seed} --json"
         result = {
-            "command": command,
+            "commands": [command],
             "version": __version__,
             "faults": faults,
             "fairness": asdict(fair) if fair else None,
+            "missing_for": agents_for(played),
         }
-        print(json.dumps(result))
+        print(json.dumps(to_json(result)))
     else:
-        _print_tables(game, findings, fair, Console())
+        console = Console()
+        _print_tables(game, findings, fair, console)
+        _print_agents(game, played, console)
     return 1 if faults else 0
 
 
@@ -82,29 +90,31 @@ def _measure(game: Game, episodes: int, seed: int, progress: Progress) -> Fairne
 
 
 def _print_tables(name: str, findings: list[Finding], fair: Fairness | None, console: Console) -> None:
-    table = Table(title=f"{name}: contract", title_justify="left")
-    table.add_column("promise")
-    table.add_column("what it says")
-    table.add_column("kept")
+    table = make_table(f"{escape(name)}: contract", "promise", "what it says", "kept")
     for finding in findings:
-        table.add_row(
-            finding.name, finding.promise, f"[red]no: {finding.fault}[/]" if finding.fault else "[green]yes[/]"
-        )
+        kept = f"[red]no: {escape(finding.fault)}[/]" if finding.fault else "[green]yes[/]"
+        table.add_row(finding.name, finding.promise, kept)
     console.print(table)
     if fair is None:
         return
-    table = Table(title=f"{name}: fairness, {fair.episodes:,} episodes of random play", title_justify="left")
-    for column in ("seat", "mean return", "99.9% interval", "over the mean of all", "99.9% for all seats"):
-        table.add_column(column)
+    title = f"{escape(name)}: fairness, {fair.episodes:,} episodes of random play"
+    table = make_table(title, "seat", "mean return", "99.9% interval", "over the mean of all", "99.9% for all seats")
     for seat, (returned, advantage) in enumerate(zip(fair.returns, fair.advantages, strict=True), start=1):
         mean = f"{returned.low:.4f} to {returned.high:.4f}"
         over = f"{advantage.low:+.4f} to {advantage.high:+.4f}"
         table.add_row(f"player_{seat}", f"{returned.estimate:.4f}", mean, f"{advantage.estimate:+.4f}", over)
     console.print(table)
     if fair.trend:
-        console.print(
-            f"trend by seat (Page's test, both directions): p = {fair.trend.p_value:.3f}, if any {fair.trend.direction}"
-        )
+        trend = f"{p_words(fair.trend.p_value)}, if any {fair.trend.direction}"
+        console.print(f"trend by seat (Page's test, both directions): {trend}")
     console.print(
         f"[red]unfair: {fair.fault}[/]" if fair.fault else "[green]fair: no seat and no order of seats stands out[/]"
     )
+
+
+def _print_agents(name: str, game: Game, console: Console) -> None:
+    """Print which agents can learn the game, and what the game lacks for the others."""
+    table = make_table(f"{escape(name)}: agents", "agent", "can learn it", whole=("agent",))
+    for agent, missing in agents_for(game).items():
+        table.add_row(agent, f"[yellow]no: {escape(missing)}[/]" if missing else "[green]yes[/]")
+    console.print(table)

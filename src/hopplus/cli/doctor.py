@@ -1,6 +1,7 @@
-"""`hopplus doctor`: what is wrong with a game or a run, with evidence."""
+"""`hopplus doctor`: find out what is wrong with a game or a run, with evidence."""
 
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -11,10 +12,10 @@ from rich.console import Console
 from hopplus import __version__
 from hopplus.cli.games import GameName
 from hopplus.cli.verdicts import print_examination
-from hopplus.doctor.answer import Answer, Examination, Finding, Tell, settled
-from hopplus.doctor.examine import ALL, examine
+from hopplus.doctor.answer import Answer, Examination, Finding, OnProgress, settled
+from hopplus.doctor.examination import ALL, examine
 from hopplus.doctor.faults import switched_on
-from hopplus.doctor.game import ask, ask_env, load_env
+from hopplus.doctor.game import examine_env, examine_game, load_env
 from hopplus.doctor.ladder import Symptom, climb, read_ladder
 from hopplus.games.presets import make
 from hopplus.report.doctor import doctor_page
@@ -26,42 +27,51 @@ JsonLine = tyro.conf.FlagCreatePairsOff[bool]
 
 @dataclass(frozen=True)
 class AskGame:
-    """Does the game treat seats alike? Relabelled seats, first boards, and what seats get by random play."""
+    """Does the game treat its seats alike? Checks relabelled seats, spawns, and the returns of random play."""
 
     game: Annotated[tyro.conf.Positional[GameName | None], tyro.conf.arg(metavar="GAME")] = None
     """A name from `hopplus games`, or MODULE:FACTORY for a game of your own."""
     env: str | None = None
-    """MODULE:FACTORY of any PettingZoo ParallelEnv instead, as in my_envs:make."""
+    """Examine a PettingZoo ParallelEnv instead of a game: MODULE:FACTORY, as in my_envs:make."""
+    alike: Annotated[str | None, tyro.conf.arg(metavar="NAMES|all")] = None
+    """The agents of the environment to compare: names with commas, as in alice,bob,carol, or all. Without it, agents
+    whose names differ only in a number are compared, as agent_0 and agent_1."""
     seconds: float = 60.0
-    """How long to play at random: the longer, the smaller a bias is found."""
+    """Seconds of random play. Longer play finds a smaller bias."""
+    episodes: int | None = None
+    """Episodes of random play, instead of --seconds. The verdict is then the same on every machine."""
     seed: int = 0
-    """The seed of all random draws."""
+    """The seed of all random numbers."""
     page: Path | None = None
-    """Write an HTML page there."""
+    """Write an HTML page to this file."""
     json: JsonLine = False
     """Print one line of JSON instead of a table."""
 
     def __call__(self) -> int:
         if (self.game is None) == (self.env is None):
             raise ValueError("name a game, as in `hopplus doctor game stag-hunt-4x4`, or give --env MODULE:FACTORY")
+        if self.alike is not None and self.env is None:
+            raise ValueError("--alike is for --env; leave it out: all seats of a hopplus game are compared")
         with Watch() as watch:
-            watch.tell("game", None)
-            answer = self._ask(watch.note)
-        name = self.game or f"--env {self.env}"
-        command = f"hopplus doctor game {name} --seconds {self.seconds:g} --seed {self.seed}"
-        found = Examination(self.game or str(self.env), command, __version__, (answer,))
-        return show(found, self.page, self.json)
+            watch.on_finding("game", None)
+            answer = self._examine(watch.note)
+        name = self.game or f"--env {self.env}" + (f" --alike {self.alike}" if self.alike else "")
+        budget = f"--seconds {self.seconds:g}" if self.episodes is None else f"--episodes {self.episodes}"
+        command = f"hopplus doctor game {name} {budget} --seed {self.seed}"
+        return show(Examination(self.game or str(self.env), command, __version__, (answer,)), self.page, self.json)
 
-    def _ask(self, tell: Tell) -> Answer:
+    def _examine(self, on_progress: OnProgress) -> Answer:
+        budget = {"seconds": self.seconds, "episodes": self.episodes, "seed": self.seed}
         if self.game is not None:
-            return ask(make(self.game), self.game, seconds=self.seconds, seed=self.seed, tell=tell)
+            return examine_game(make(self.game), self.game, **budget, on_progress=on_progress)
         assert self.env is not None
-        return ask_env(load_env(self.env), self.env, seconds=self.seconds, seed=self.seed, tell=tell)
+        alike = () if self.alike is None else tuple(name.strip() for name in self.alike.split(","))
+        return examine_env(load_env(self.env), self.env, alike=alike, **budget, on_progress=on_progress)
 
 
 @dataclass(frozen=True)
 class AskRun:
-    """Ask everything that applies, and write one page: RUN/doctor.html, and RUN/doctor.json."""
+    """Ask all questions about a run. Writes RUN/doctor.html and RUN/doctor.json."""
 
     folder: RunFolder
     """The run's folder."""
@@ -75,97 +85,99 @@ class AskRun:
 
 @dataclass(frozen=True)
 class AskSeats:
-    """Does training treat seats alike? Streams, samples, targets, one update with the seats turned, returns.
+    """Does training treat seats alike? Checks random streams, samples, targets, one update with the seats turned, and
+    returns.
 
-    More runs, of other seeds or of shared parameters, are compared with the first.
+    More runs, as with other seeds or shared parameters, are compared with the first.
     """
 
     folder: RunFolder
     """The run's folder."""
-    beside: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")] = ()
+    compare_with: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="[OTHER_RUN ...]")] = ()
     """Runs to compare it with."""
     json: JsonLine = False
     """Print one line of JSON instead of a table."""
 
     def __call__(self) -> int:
-        return ask_run(self.folder, ("seats",), self.beside, self.json)
+        return ask_run(self.folder, ("seats",), self.compare_with, self.json)
 
 
 @dataclass(frozen=True)
 class AskCritic(AskRun):
-    """What feeds the critic? Value losses by source, real against imagined, and which part is to blame."""
+    """What feeds the critic? Compares real and imagined value losses, rewards and targets, and blames a part."""
 
     questions: ClassVar[tuple[str, ...]] = ("critic",)
 
 
 @dataclass(frozen=True)
 class AskOthers(AskRun):
-    """Is the opponent model good, and is it used? Yardsticks, recall, calibration, shuffled goals."""
+    """Are the opponent models good, and are they used? Checks accuracy, recall, calibration, and shuffled goals."""
 
     questions: ClassVar[tuple[str, ...]] = ("others",)
 
 
 @dataclass(frozen=True)
 class AskWorld(AskRun):
-    """Is the world model good where it matters? Boards, ends, what pays, impossible outcomes, where it errs."""
+    """Is the world model good where it matters? Checks boards, rewards, terminations, and impossible outcomes."""
 
     questions: ClassVar[tuple[str, ...]] = ("world",)
 
 
 @dataclass(frozen=True)
 class AskTime(AskRun):
-    """Where does the time go? Phases of an update, compiling, speed over the run."""
+    """Where does the time go? Measures the phases of an update, compiling, and the speed over the run."""
 
     questions: ClassVar[tuple[str, ...]] = ("time",)
 
 
 @dataclass(frozen=True)
 class ClimbLadder:
-    """Which module brings the symptom? Trains ppo, +goals, +others, +world, +imagination, full, and compares.
+    """Which module causes a symptom? Trains ppo, + others, + goals, + world, + imagination, full, and compares them.
 
-    Runs as a study on Ray: Ctrl-C stops it, and the same command goes on.
+    The ladder runs as a study on Ray. Ctrl-C stops it, and the same command resumes it.
     """
 
     folder: RunFolder
-    """A run with the symptom: its settings are the top of the ladder."""
+    """A run with the symptom. Its settings are the top rung."""
     out: Path
-    """The folder of the ladder's runs."""
+    """The folder for the ladder's runs."""
     symptom: Symptom = "value_loss"
-    """What to look for: a large value loss on real data, returns that differ by seat, or a low return."""
+    """value_loss: a large value loss on real data. seats: returns differ between seats. return: a low return."""
     steps: int | None = None
-    """Steps of each rung; None: as many as the run."""
+    """Environment steps of each rung. None: as many as the run."""
     json: JsonLine = False
     """Print one line of JSON instead of a table."""
 
     def __call__(self) -> int:
         ladder = read_ladder(self.folder, self.symptom, self.steps)
         with Watch() as watch:
-            answer = climb(ladder, self.out, tell=watch.note)
+            answer = climb(ladder, self.out, on_progress=watch.note)
         command = f"hopplus doctor ladder {self.folder} --out {self.out} --symptom {self.symptom}"
-        found = Examination(str(self.folder), command, __version__, settled([answer]))
-        write_json(self.out / "doctor.json", found.to_json())
-        return show(found, self.out / "doctor.html", self.json)
+        examination = Examination(str(self.folder), command, __version__, settled([answer]))
+        write_json(self.out / "doctor.json", examination.to_json())
+        return show(examination, self.out / "doctor.html", self.json)
 
 
 @dataclass(frozen=True)
 class WithFault:
-    """Run another command with a fault switched on: to see what the doctor says, or how bad the fault is.
+    """Run another command with a fault switched on, to see whether the doctor finds it and how bad it is.
 
     For example: hopplus doctor fault imagined_reward_x5 train hop_plus --steps 12000 --out runs/broken
     """
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
-    """Which fault; see the docs, or give any word to get the list."""
-    command: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="COMMAND")]
-    """What to run, as after `hopplus`."""
+    """The fault, as in imagined_reward_x5. An unknown name prints the list."""
+    command: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="COMMAND ...")]
+    """The command to run, without `hopplus`, with all its flags."""
 
     def __call__(self) -> int:
         from hopplus.cli.main import main
 
         with switched_on(self.name) as fault:
-            print(f"with a fault: {fault.about}")
-            game = ["--game", fault.game] if fault.game and self.command[0] == "train" else []
-            return main([*self.command, *game])
+            print(f"with a fault: {fault.about}", flush=True)
+            typed = shlex.split(self.command)
+            game = ["--game", fault.game] if fault.game and typed[:1] == ["train"] else []
+            return main([*typed, *game])
 
 
 Action = (
@@ -183,24 +195,26 @@ ACTIONS = ("run", "game", "seats", "critic", "others", "world", "time", "ladder"
 
 
 def doctor(action: Annotated[Action, tyro.conf.arg(name="")]) -> int:
-    """Find out what is wrong with a game or a run, with evidence. `hopplus doctor RUN` asks everything.
+    """Find out what is wrong with a game or a run, with evidence. `hopplus doctor RUN` asks all questions.
 
-    Exit code 1 where something is broken.
+    Exit code 1 if something is broken, 2 if it cannot be examined.
 
     Args:
-        action: What to ask.
+        action: The question.
     """
     return action()
 
 
 def with_action(arguments: list[str]) -> list[str]:
-    """`doctor RUN` means `doctor run RUN`."""
+    """Turn `doctor RUN` into `doctor run RUN`, and quote the command after `doctor fault NAME`."""
+    if arguments[:2] == ["doctor", "fault"] and len(arguments) > 3:
+        return [*arguments[:3], shlex.join(arguments[3:])]
     is_short = arguments[:1] == ["doctor"] and len(arguments) > 1 and arguments[1] not in (*ACTIONS, "-h", "--help")
     return ["doctor", "run", *arguments[1:]] if is_short else arguments
 
 
 class Watch:
-    """Says what is being looked at, on a terminal; else a line for each question."""
+    """Shows the current check on a terminal; elsewhere prints a line for each question."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
@@ -214,34 +228,35 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self._status.stop()
 
-    def tell(self, question: str, finding: Finding | None) -> None:
+    def on_finding(self, question: str, finding: Finding | None) -> None:
+        """Show a question that is asked (the finding is None), or one of its findings."""
         self.note(f"{question}: {finding.check} is {finding.verdict}" if finding else f"asking: {question}")
         if finding is None and not self._console.is_terminal:
             self._console.print(f"asking: {question}")
 
     def note(self, words: str) -> None:
-        """For a terminal alone, where the next note takes its place."""
+        """Show one line on a terminal; the next one replaces it."""
         if self._console.is_terminal:
             self._status.update(words)
 
 
-def ask_run(folder: Path, questions: tuple[str, ...], beside: tuple[Path, ...], json_line: bool) -> int:
-    """Ask, and write a page and a file into the run's folder."""
+def ask_run(folder: Path, questions: tuple[str, ...], compare_with: tuple[Path, ...], json_line: bool) -> int:
+    """Examine a run, and write a page and a JSON file into its folder."""
     with Watch() as watch:
-        found = examine(folder, questions, beside=beside, told=watch.tell)
+        examination = examine(folder, questions, compare_with=compare_with, on_finding=watch.on_finding)
     name = "doctor" if questions == ALL else f"doctor_{questions[0]}"
-    write_json(folder / f"{name}.json", found.to_json())
-    return show(found, folder / f"{name}.html", json_line)
+    write_json(folder / f"{name}.json", examination.to_json())
+    return show(examination, folder / f"{name}.html", json_line)
 
 
-def show(found: Examination, page: Path | None, json_line: bool) -> int:
-    """Print it, write its page, and say by the exit code whether something is broken."""
+def show(examination: Examination, page: Path | None, json_line: bool) -> int:
+    """Write the page and print the examination. Returns the exit code: 1 if something is broken."""
     if page is not None:
-        page.write_text(doctor_page(found))
+        page.write_text(doctor_page(examination))
     if json_line:
-        print(json.dumps(found.to_json()))
+        print(json.dumps(examination.to_json()))
     else:
-        print_examination(found, Console())
+        print_examination(examination, Console())
         if page is not None:
             print(f"wrote {page}")
-    return 1 if found.verdict == "broken" else 0
+    return 1 if examination.verdict == "broken" else 0

@@ -1,21 +1,42 @@
-"""Intervals in tables, and figures as JSON."""
+"""Format intervals for tables, and results for JSON."""
 
 import math
 from typing import Any
 
 
-def plus_minus(interval: dict[str, float]) -> str:
-    """A symmetric interval, where a table is wide."""
+def plus_minus(interval: dict[str, float], digits: int = 2) -> str:
+    """A symmetric interval, as in 2.91 ±0.06; the estimate alone if there is no interval."""
     estimate, high = interval["estimate"], interval["high"]
     if not math.isfinite(estimate):
         return "-"
-    return f"{estimate:.2f} ±{high - estimate:.2f}" if math.isfinite(high) else f"{estimate:.2f}"
+    around = f" ±{high - estimate:.{digits}f}" if math.isfinite(high) else ""
+    return f"{estimate:.{digits}f}{around}"
 
 
-def without_nan(found: Any) -> Any:
-    """JSON knows no NaN: what a single seed cannot tell is null."""
-    if isinstance(found, dict):
-        return {name: without_nan(value) for name, value in found.items()}
-    if isinstance(found, list):
-        return [without_nan(value) for value in found]
-    return None if isinstance(found, float) and not math.isfinite(found) else found
+def to_json(result: Any) -> Any:
+    """The result with floats rounded by `rounded`, and NaN and infinity as null."""
+    if isinstance(result, dict):
+        return {name: to_json(value) for name, value in result.items()}
+    if isinstance(result, list | tuple):
+        return [to_json(value) for value in result]
+    if isinstance(result, float):
+        return rounded(result) if math.isfinite(result) else None
+    return result
+
+
+def rounded(number: float) -> float:
+    """Five significant digits, or whole numbers from 100,000 on.
+
+    More digits are kept only if rounding twice would differ from rounding once: 2.89549 stays, because 2.8955 would
+    be printed with three decimals as 2.896.
+    """
+    if number == 0 or abs(number) >= 1e5:
+        return float(round(number))
+    decimals = 4 - math.floor(math.log10(abs(number)))
+    candidates = (float(f"{number:.{digits}g}") for digits in range(5, 17))
+
+    def prints_alike(short: float) -> bool:
+        return all(f"{short:.{digits}f}" == f"{number:.{digits}f}" for digits in range(decimals))
+
+    short = next(filter(prints_alike, candidates), number)
+    return short if short == number else rounded(short)  # rounding a rounded number changes nothing

@@ -1,27 +1,30 @@
-"""`hopplus games`: what can be played, and by whom."""
+"""`hopplus games`: list the games, their scripts and the agents that can learn them."""
 
 from typing import Annotated
 
 import tyro
 from rich.console import Console
-from rich.table import Table
 
+from hopplus.cli.tables import make_table
 from hopplus.games.coplayers import scripts_for
 from hopplus.games.presets import PRESETS
+from hopplus.runs.agents import AGENTS
+from hopplus.runs.capabilities import agents_for
 
 GameName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="GAME")]
 
 
 def games() -> int:
-    """List the games that have a name, and the scripted players of each."""
-    table = Table(title="games", title_justify="left")
-    table.add_column("game", no_wrap=True)
-    for column in ("seats", "board", "steps", "scripted players, and what it is about"):
-        table.add_column(column)
+    """List the named games, with the scripted players of each and the agents that can learn it."""
+    about = "description, scripted players, agents"
+    table = make_table("games", "game", "seats", "board", "steps", about, whole=("game",))
     for name, preset in PRESETS.items():
-        spec = preset.make().spec
+        game = preset.make()
+        spec = game.spec
         board = f"{spec.height}x{spec.width}" if spec.planes else "none"
-        players = ", ".join(scripts_for(spec))
-        table.add_row(name, str(spec.num_agents), board, str(spec.horizon), f"{players}\n[dim]{preset.about}[/]")
+        able = [agent for agent, missing in agents_for(game).items() if missing is None]
+        agents = "all" if len(able) == len(AGENTS) else ", ".join(able)
+        lines = f"{preset.about}\n[dim]scripts: {', '.join(scripts_for(spec))}\nagents: {agents}[/]"
+        table.add_row(name, str(spec.num_agents), board, str(spec.horizon), lines)
     Console().print(table)
     return 0

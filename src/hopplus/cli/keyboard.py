@@ -1,4 +1,4 @@
-"""A person's keys as actions, one key press at a time."""
+"""Read a person's actions from the keyboard, one key press at a time."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ STAY_KEYS, ACT_KEYS, QUIT_KEYS = (" ", "."), ("e", "\r", "\n"), ("q", "\x03", "\
 
 
 class Keyboard:
-    """Reads single keys from the terminal, without waiting for the return key."""
+    """Reads single keys from the terminal without waiting for Enter."""
 
     def __init__(self, spec: GameSpec):
         self.spec = spec
@@ -29,10 +29,12 @@ class Keyboard:
             import tty
         except ImportError:
             raise ValueError(
-                "playing at the keyboard needs a Unix terminal; watch with scripted players instead"
+                "a keyboard seat needs a Unix terminal; give scripts for all --seats, or use one"
             ) from None
         if not sys.stdin.isatty():
-            raise ValueError("playing at the keyboard needs a terminal; standard input is none")
+            raise ValueError(
+                "a keyboard seat needs a terminal, and standard input is none; run it in one, or give scripts"
+            )
         self._file = sys.stdin.fileno()
         self._before = termios.tcgetattr(self._file)
         tty.setcbreak(self._file, termios.TCSADRAIN)
@@ -46,7 +48,7 @@ class Keyboard:
         termios.tcsetattr(self._file, termios.TCSADRAIN, self._before)
 
     def choose(self, legal: np.ndarray) -> int | None:
-        """The action that the next sensible key press means; None to quit."""
+        """The next legal action that is typed; None to quit."""
         while True:
             pressed = self._next_key()
             if pressed in QUIT_KEYS:
@@ -63,7 +65,7 @@ class Keyboard:
         return pressed.decode(errors="ignore")
 
     def meaning(self, pressed: str, legal: np.ndarray) -> int | None:
-        """The action that a key stands for, legal or not; None where it stands for nothing."""
+        """The action of a key, legal or not; None if the key has none."""
         names = self.spec.action_names
         for name, keys in MOVE_KEYS.items():
             if pressed in keys and name in names:

@@ -1,4 +1,4 @@
-"""`hopplus VERB`: what a user types, turned into calls of the library."""
+"""`hopplus VERB`: parse a command line and run the verb."""
 
 import sys
 
@@ -14,7 +14,7 @@ from hopplus.cli.pretrain import pretrain
 from hopplus.cli.report import report
 from hopplus.cli.runs import runs
 from hopplus.cli.study import study
-from hopplus.cli.train import train
+from hopplus.cli.train import asks_for_help, print_help, train
 from hopplus.runs.training import NonFiniteRunError
 
 VERBS = {
@@ -33,9 +33,11 @@ VERBS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command. Exit code 0: done; 1: a fault was found; 2: it could not be done, and stderr says why."""
+    """Run one command. Exit code 0: done; 1: a fault was found; 2: the command failed, and stderr says why."""
     try:
         typed = with_action(sys.argv[1:] if arguments is None else arguments)
+        if asks_for_help(typed):
+            return print_help(typed)
         return tyro.extras.subcommand_cli_from_dict(VERBS, prog="hopplus", args=typed) or 0
     except NonFiniteRunError as error:
         print(f"hopplus: {error}", file=sys.stderr)
@@ -48,4 +50,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def entry() -> None:
+    """The entry point of the `hopplus` program."""
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""`hopplus pretrain`: learn goals and a model of the others from offline episodes, before any agent plays."""
+"""`hopplus pretrain`: train goal and opponent models on offline episodes, before any agent is trained."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from hopplus.learning.offline import make_episodes, save
-from hopplus.learning.pretraining import PretrainConfig
+from hopplus.learning.pretrain_config import PretrainConfig
 from hopplus.runs.pretraining import pretrain as pretrain_models
 
 DEFAULTS = PretrainConfig()
@@ -20,16 +20,16 @@ def pretrain(
     episodes: Path | None = None,
     export: Path | None = None,
 ) -> int:
-    """Learn goals, and what players do who have them, from episodes of scripted players.
+    """Train goal and opponent models on episodes of scripted players.
 
-    The episodes are a recipe (--data.game, --data.types, --data.samples, --data.seed) and are played anew each time.
-    The same command again goes on after the last epoch. `hopplus train omg --pretrained OUT` begins with these models.
+    The episodes are generated from --data.game, --data.types, --data.samples and --data.seed. The same command resumes
+    after the last epoch. `hopplus train omg --pretrained OUT` starts with these models.
 
     Args:
-        out: The folder: settings, a line of metrics per epoch, checkpoints.
+        out: The folder for settings, metrics of each epoch, and checkpoints.
         config: The settings.
-        episodes: Learn from this .npz file instead: boards, actions, rewards, in_game, and kinds where they are known.
-        export: Also write the recipe's episodes as such a file.
+        episodes: Train on this .npz file instead. Its arrays: boards, actions, rewards, in_game, and optionally kinds.
+        export: Also write the generated episodes to such a file.
     """
     config.check()
     if export:

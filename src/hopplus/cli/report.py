@@ -1,4 +1,4 @@
-"""`hopplus report`: one HTML page that says how a run went and lets you step through its episodes."""
+"""`hopplus report`: one HTML page about a run, with a viewer of episodes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,13 +8,13 @@ import numpy as np
 import tyro
 from rich.console import Console
 
+from hopplus.agents.config import PlanningConfig
 from hopplus.cli.evaluate import RunPath
-from hopplus.evaluation.thoughts import thoughts_of
+from hopplus.core.checks import check_seed
+from hopplus.evaluation.decisions import decisions_of
 from hopplus.games.draw import frames
 from hopplus.games.rollout import play_episode
-from hopplus.learning.planner import PlanningConfig
 from hopplus.report import Replay, page
-from hopplus.runs.config import check_seed
 from hopplus.runs.lineups import seat_players
 from hopplus.runs.records import read_run
 from hopplus.runs.run import NO_PLANNING, Run, load
@@ -28,16 +28,17 @@ def report(
     planning: PlanningConfig = NO_PLANNING,
     seed: int = 0,
 ) -> int:
-    """Write a page with the learning curves, the seats side by side, and a viewer of episodes. It needs no network.
+    """Write an HTML page with learning curves, a comparison of seats, and a viewer of episodes. It needs no network.
 
-    Beside the board the viewer shows what the first seat believed of each co-player, and what it considered doing.
+    Beside the board the viewer shows the first seat's beliefs about its co-players, and its values or probabilities of
+    actions.
 
     Args:
         run: A run folder.
-        out: Where to write the page; report.html in the run folder unless said.
-        episodes: How many episodes of the final policies to put into the viewer, by turns of the seeds.
-        co_players: Who sits in the last seats of those episodes instead, as in `hopplus evaluate`.
-        planning: The run's policies plan before they act in those episodes.
+        out: The file for the page. None: report.html in the run folder.
+        episodes: Episodes of the final policies in the viewer. The seeds take turns.
+        co_players: Players for the last seats of those episodes, as in `hopplus evaluate`.
+        planning: Planning of the run's policies in those episodes.
         seed: The seed of those episodes.
     """
     if episodes < 1:
@@ -50,7 +51,7 @@ def report(
     if not target.parent.is_dir():
         raise ValueError(f"there is no folder {target.parent} to write {target.name} into; give another --out")
     with Console(stderr=True).status("playing episodes and drawing"):
-        target.write_text(page(record, _replays(loaded, episodes, co_players, planning, seed)))
+        target.write_text(page(record, _replays(loaded, episodes, co_players, planning, seed)), encoding="utf-8")
     print(f"wrote {target}")
     return 0
 
@@ -65,6 +66,6 @@ def _replays(run: Run, episodes: int, co_players: str | None, planning: Planning
         episode = jax.device_get(play(one, jax.random.fold_in(jax.random.key(seed), index)))
         returned = " ".join(f"{value:g}" for value in np.round(episode.returns, 2))
         title = f"episode {index + 1}, seed {of_seed}, greedy: {returned}"
-        thoughts = thoughts_of(one.policies[0], run.game, episode.states, seat=0)
-        replays.append(Replay(title, run.game.spec, frames(run.game, episode), names, thoughts))
+        decisions = decisions_of(one.policies[0], run.game, episode.states, seat=0)
+        replays.append(Replay(title, run.game.spec, frames(run.game, episode), names, decisions))
     return replays

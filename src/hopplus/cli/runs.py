@@ -1,4 +1,4 @@
-"""`hopplus runs`: what was trained, how far, and how well."""
+"""`hopplus runs`: list runs with their progress and returns."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,52 +6,65 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from hopplus.cli.tables import make_table
 from hopplus.runs.folder import CONFIG
 from hopplus.runs.records import RETURN_TAG, final_means, read_run
 
+NAMES = "run, agent and game"
 Folder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
 
 
 def runs(folder: Folder = Path("runs")) -> int:
-    """List the runs below a folder.
+    """List the runs below a folder, with their progress and returns.
 
     Args:
-        folder: Where to look.
+        folder: The folder to search.
     """
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}; give the one that holds your runs, as in `hopplus runs runs`")
-    table = Table(title=f"runs in {folder}", title_justify="left")
-    table.add_column("run", no_wrap=True)
-    for column in ("agent", "game", "seeds", "steps", "done", "return, last fifth", "evaluated: sampled", "greedy"):
-        table.add_column(column)
-    found = sorted(config.parent for config in folder.rglob(CONFIG))
-    if not found:
+    numbers = ("seeds", "steps", "done", "return", "sampled", "greedy")
+    table = make_table(f"runs in {escape(str(folder))}", NAMES, *numbers, right=numbers)
+    folders = sorted(config.parent for config in folder.rglob(CONFIG))
+    if not folders:
         raise ValueError(
             f"there is no run below {folder}; give another folder, or `hopplus train ppo --out {folder}/first`"
         )
     complaints = []
-    for run in found:
+    for run in folders:
         try:
-            cells = _describe(run)
-        except (ValueError, TypeError, LookupError, ArithmeticError, OSError) as error:  # it must not hide the others
+            names, cells = _describe(run)
+        except (
+            ValueError,
+            TypeError,
+            LookupError,
+            ArithmeticError,
+            OSError,
+        ) as error:  # the other runs are still shown
             complaints.append(f"{run}: {error}")
-            cells = ["[red]?[/]"]
-        table.add_row(escape(str(run.relative_to(folder))), *cells)
-    Console().print(table)
+            names, cells = "[red]?[/]", []
+        table.add_row(f"{escape(str(run.relative_to(folder)))}\n{names}", *cells)
+    console = Console()
+    console.print(table)
+    console.print(
+        "return: mean over the last fifth of training. sampled, greedy: mean return of the final policies by "
+        "`hopplus evaluate`."
+    )
     print("".join(f"{complaint}\n" for complaint in complaints), end="")
     return 0
 
 
-def _describe(folder: Path) -> list[str]:
+def _describe(folder: Path) -> tuple[str, list[str]]:
+    """The agent and the game of a run, and the other cells of its row."""
     run = read_run(folder)
-    steps = int(run.config["steps"])
+    steps = run.planned_steps
+    if not steps:
+        raise ValueError(f"{CONFIG}: its steps are {run.config['steps']!r}; restore it, or train again")
     done = int(run.env_steps[-1]) if len(run.env_steps) else 0
     means = final_means(run, RETURN_TAG) if len(run.env_steps) else None
-    found = run.evaluation or {}
-    evaluated = [found.get(name) for name in ("mean_return", "mean_return_greedy")]
+    evaluation = run.evaluation or {}
+    evaluated = [evaluation.get(name) for name in ("mean_return", "mean_return_greedy")]
     figures = ["-" if value is None else f"{value:.3f}" for value in evaluated]
-    cells = [escape(str(run.config[name])) for name in ("agent", "game")]
-    cells += [str(run.config["seeds"]), f"{steps:,}", f"{done / steps:.0%}"]
-    return [*cells, f"{means.mean():.2f}" if means is not None else "-", *figures]
+    names = escape(f"{run.config['agent']} {run.config['game']}")
+    cells = [str(run.config["seeds"]), f"{steps:,}", f"{done / steps:.0%}"]
+    return f"[dim]{names}[/]", [*cells, f"{means.mean():.2f}" if means is not None else "-", *figures]

@@ -1,4 +1,4 @@
-"""`hopplus study run|status|report`: many runs that answer a question, on Ray."""
+"""`hopplus study run|status|report`: many runs that answer questions, on Ray."""
 
 import shlex
 import subprocess
@@ -6,15 +6,16 @@ import sys
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
-from rich.table import Table
 
 from hopplus import __version__
+from hopplus.cli.figures import to_json
+from hopplus.cli.tables import make_table
 from hopplus.evaluation.statistics import Interval
 from hopplus.report.study import study_page, study_picture
 from hopplus.runs.folder import write_json
@@ -39,18 +40,18 @@ MARKS = {"waiting": "dim", "running": "yellow", "done": "green", "failed": "red"
 class RunStudy:
     """Run all trials of a study that are not done yet, as many at once as there are cores.
 
-    Ctrl-C stops it; the same command goes on, and every trial from its last checkpoint. Trials whose worker or node is
-    lost are begun again by Ray. A trial that fails says why, and does not stop the others; it is tried anew next time.
+    Ctrl-C stops it. The same command resumes every trial from its last checkpoint. If a worker or a node is lost, Ray
+    restarts its trials. A trial that fails does not stop the others; the next `study run` tries it again.
     """
 
     file: File
-    """The study, as in examples/epochs.toml."""
+    """The study file, as in examples/epochs.toml."""
     out: Path
-    """The study's folder: a run folder for each trial, and the page that `hopplus study report` writes."""
+    """The study's folder: a run folder for each trial, and the page of `hopplus study report`."""
     address: str | None = None
-    """A Ray cluster to run on, as in 10.0.0.1:6379, or `auto`. None: Ray is started on this machine."""
+    """The address of a Ray cluster, as in 10.0.0.1:6379, or `auto`. None: Ray is started on this machine."""
     gpus: float = 0.0
-    """GPUs of each trial; 0.5 lets two share one. Cores it takes by its --mesh, one unless told otherwise."""
+    """GPUs of each trial; with 0.5 two trials share one. The CPU cores of a trial are set by its --mesh; default 1."""
 
     def __call__(self) -> int:
         study = read_study(self.file)
@@ -60,10 +61,10 @@ class RunStudy:
         display = TrialTable(study, self.out)
         try:
             with display:
-                watched = {"on_state": display.tell, "on_wait": display.redraw}
-                run_study(study, self.out, address=self.address, gpus=self.gpus, **watched)
+                callbacks = {"on_state": display.on_state, "on_wait": display.redraw}
+                run_study(study, self.out, address=self.address, gpus=self.gpus, **callbacks)
         except KeyboardInterrupt:
-            print(f"stopped; the same command goes on. See: hopplus study status {self.out}")
+            print(f"stopped; the same command resumes it. See: hopplus study status {self.out}")
             return 130
         print(f"next: hopplus study report {self.out}")
         return 1 if display.failures else 0
@@ -71,16 +72,15 @@ class RunStudy:
 
 @dataclass(frozen=True)
 class StudyStatus:
-    """Say how every trial of a study stands, whether it runs or not. Exit code 1 where one has failed."""
+    """Show the state of every trial of a study, running or not. Exit code 1 if a trial has failed."""
 
     folder: Folder
     """The study's folder."""
 
     def __call__(self) -> int:
         study = open_study(self.folder)
-        table = Table(title=study.about or str(self.folder), title_justify="left")
-        for column in ("variant", "trial", "state", "done", "why"):
-            table.add_column(column)
+        title = escape(study.about or str(self.folder))
+        table = make_table(title, "variant", "trial", "state", "done", "why", whole=("state", "done"))
         states = [(trial, *state_of(trial, self.folder)) for trial in study.all_trials()]
         for trial, state, updates, reason in states:
             share = f"{updates / trial.config.num_updates:.0%}"
@@ -93,12 +93,13 @@ class StudyStatus:
 
 @dataclass(frozen=True)
 class ReportStudy:
-    """Sum a study up: a table, answers to its questions, study.html, study.png, and marl_eval.json for other tools."""
+    """Summarise a study: a table, answers to its questions, study.html, study.png, and marl_eval.json for other
+    tools."""
 
     folder: Folder
     """The study's folder."""
-    json: bool = False
-    """Print everything as JSON instead of tables."""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print one line of JSON instead of tables."""
 
     def __call__(self) -> int:
         study, folder = open_study(self.folder), self.folder
@@ -106,13 +107,18 @@ class ReportStudy:
         if not variants:
             raise ValueError(f"no trial of {folder} is done yet; see `hopplus study status {folder}`")
         answers = [given for question in study.questions if (given := answer(study, folder, question))]
-        (folder / "study.html").write_text(study_page(study, folder, variants, answers))
+        (folder / "study.html").write_text(study_page(study, folder, variants, answers), encoding="utf-8")
         study_picture(study, folder, folder / "study.png")
         write_json(folder / "marl_eval.json", marl_eval(study, folder))
         if self.json:
-            told = {"variants": list(map(asdict, variants)), "answers": list(map(asdict, answers))}
-            made = {"command": f"hopplus study report {folder} --json", "version": __version__, "about": study.about}
-            print(dumps(made | told))
+            result = {
+                "commands": [f"hopplus study report {folder} --json"],
+                "version": __version__,
+                "about": study.about,
+                "variants": list(map(asdict, variants)),
+                "answers": list(map(asdict, answers)),
+            }
+            print(dumps(to_json(result)))
             return 0
         _print(variants, answers)
         print(f"wrote {folder / 'study.html'}, study.png, marl_eval.json")
@@ -120,34 +126,33 @@ class ReportStudy:
 
 
 def _run_first(command: str) -> int:
-    """A command that the study begins with; one that is done already is done at once.
+    """Run a command of the study's `before` list, and return its exit code.
 
-    In a process of its own: Ray starts others by forking this one, which must not have used JAX.
+    It runs in its own process: Ray forks this one, which must not have used JAX.
     """
     program, *arguments = shlex.split(command)
     if program != "hopplus":
-        raise ValueError(f"`before` can hold commands of hopplus, not {program!r}")
+        raise ValueError(f"`before` has the command {program!r}; give only commands of hopplus")
     print(f"first: {command}", flush=True)
     line = [sys.executable, "-c", "from hopplus.cli.main import entry; entry()", *arguments]
     return subprocess.run(line, check=False).returncode
 
 
 def _print(variants: list[VariantSummary], answers: list[Answer]) -> None:
-    table = Table(title="return over the last fifth of training, by seed", title_justify="left")
-    for column in ("variant", "seeds", "interquartile mean", "95% interval", "lowest", "highest", "minutes"):
-        table.add_column(column)
+    title, interval = "return over the last fifth of training, by seed; IQM: interquartile mean", "95% interval"
+    figures = ("seeds", "IQM", interval, "lowest", "highest", "minutes")
+    table = make_table(title, "variant", *figures, right=figures, whole=(interval, "lowest", "highest"))
     for one in variants:
         figures = (f"{one.score.estimate:.3f}", _ends(one.score, 3), f"{one.lowest:.3f}", f"{one.highest:.3f}")
         table.add_row(escape(one.name), str(one.seeds), *figures, f"{one.seconds / 60:.1f}")
     console = Console()
     console.print(table)
     for given in answers:
-        console.print(f"{escape(given.question.ask)}  [bold]{escape(given.verdict)}[/]", soft_wrap=True)
+        console.print(f"{escape(given.question.ask)}  [bold]{escape(given.verdict)}[/]")
         difference, chance = given.difference, given.probability
         console.print(
             f"  difference {difference.estimate:.3f} ({_ends(difference, 3)}); "
-            f"probability of improvement {chance.estimate:.2f} ({_ends(chance, 2)})",
-            soft_wrap=True,
+            f"probability of improvement {chance.estimate:.2f} ({_ends(chance, 2)})"
         )
 
 
@@ -163,7 +168,7 @@ Action = (
 
 
 def study(action: Annotated[Action, tyro.conf.arg(name="")]) -> int:
-    """Run many trainings that answer a question, on Ray: variants x trials from one small file, and one page.
+    """Run a study: the variants and trials of one small file, on Ray, and one page of results.
 
     Args:
         action: What to do with the study.
@@ -172,7 +177,7 @@ def study(action: Annotated[Action, tyro.conf.arg(name="")]) -> int:
 
 
 class TrialTable:
-    """How the trials stand while a study runs: a live table by variant; else, a line for each that ends."""
+    """Shows the trials of a running study: a live table on a terminal, elsewhere a line for each trial that ends."""
 
     def __init__(self, study: Study, out: Path):
         self._study, self._out = study, out
@@ -191,38 +196,38 @@ class TrialTable:
             self.redraw()
             self._live.stop()
 
-    def tell(self, trial: Trial, state: State, reason: str | None) -> None:
+    def on_state(self, trial: Trial, state: State, reason: str | None) -> None:
+        """Record the new state of a trial."""
         self._states[trial] = state
         if reason:
             self.failures[trial] = reason
         if not self._console.is_terminal and state in ("done", "failed"):
             ended = sum(state in ("done", "failed") for state in self._states.values())
-            said = f"{ended} of {len(self._states)}: {trial.variant}, trial {trial.index}: {state} {reason or ''}"
-            self._console.print(escape(said.rstrip()), soft_wrap=True)
+            line = f"{ended} of {len(self._states)}: {trial.variant}, trial {trial.index}: {state} {reason or ''}"
+            self._console.print(escape(line.rstrip()), soft_wrap=True)
 
     def redraw(self) -> None:
+        """Draw the live table again."""
         if self._console.is_terminal:
             self._live.update(self._table(), refresh=True)
 
-    def _table(self) -> Table:
-        table = Table(title=self._study.about, title_justify="left")
-        for column in ("variant", "waiting", "running", "done", "failed", "updates"):
-            table.add_column(column)
+    def _table(self) -> Any:
+        table = make_table(escape(self._study.about), "variant", *MARKS, "updates")
         for name in self._study.variants:
-            mine: dict[Trial, State] = {
-                one: self._begun(one, state) for one, state in self._states.items() if one.variant == name
+            states: dict[Trial, State] = {
+                trial: self._started(trial, state) for trial, state in self._states.items() if trial.variant == name
             }
-            counts = [sum(state == kind for state in mine.values()) for kind in MARKS]
-            updates = sum(self._updates(trial, state) for trial, state in mine.items())
-            share = updates / sum(trial.config.num_updates for trial in mine)
+            counts = [sum(state == kind for state in states.values()) for kind in MARKS]
+            updates = sum(self._updates(trial, state) for trial, state in states.items())
+            share = updates / sum(trial.config.num_updates for trial in states)
             shown = [f"[{mark}]{count}[/]" if count else "" for mark, count in zip(MARKS.values(), counts, strict=True)]
             table.add_row(escape(name), *shown, f"{share:.0%}")
         for trial, reason in self.failures.items():
             table.add_row(f"[red]{escape(trial.variant)}, trial {trial.index}: {escape(reason)}[/]")
         return table
 
-    def _begun(self, trial: Trial, state: State) -> State:
-        """Ray has been given more trials than can run at once: those without a folder wait."""
+    def _started(self, trial: Trial, state: State) -> State:
+        """The state of a trial. Ray holds more trials than it can run at once: a trial without a folder is waiting."""
         return "waiting" if state == "running" and not (self._out / trial.place).is_dir() else state
 
     def _updates(self, trial: Trial, state: State) -> int:

@@ -1,12 +1,10 @@
-"""What the doctor says, on the terminal: a table of all findings, what to blame, and what to run next."""
+"""Print an examination on the terminal: a short block for each finding, the parts to blame, and the next steps."""
 
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from hopplus.doctor.answer import Examination, Finding, Verdict
-from hopplus.report.doctor import effect_words, severity
+from hopplus.report.doctor import effect_words, rests_on, severity
 
 COLOURS: dict[Verdict, str] = {
     "fine": "green",
@@ -14,40 +12,51 @@ COLOURS: dict[Verdict, str] = {
     "suspicious": "yellow",
     "broken": "bold red",
 }
+INDENT = 2
+PROGRAM = "hopplus "
+"""A next step that begins with this is a command."""
 
 
 def print_examination(examination: Examination, console: Console) -> None:
-    """The sentences take what room the other columns leave; commands are not broken, so that they can be copied."""
-    title = f"{escape(examination.subject)}: {_coloured(examination.verdict)}"
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("question", no_wrap=True)
-    table.add_column("check", max_width=16)
-    table.add_column("verdict", max_width=10)
-    table.add_column("what it says", ratio=1)
-    table.add_column("effect", max_width=24)
+    """Print an examination, wrapped at the width of the terminal. Commands are not wrapped, so they can be copied."""
+    console.print(Text.assemble((examination.subject, "bold"), ": ", _verdict(examination.verdict)))
     for answer in examination.answers:
-        question = f"[bold not dim]{escape(answer.question)}[/]"
-        for number, finding in enumerate(answer.findings):
-            style = "dim" if finding.verdict == "fine" else None
-            table.add_row("" if number else question, *_row(finding), style=style)
+        console.print()
+        console.print(Text.assemble((answer.question, "bold"), ": ", _verdict(answer.verdict), f"  {answer.asks}"))
+        for finding in answer.findings:
+            _print_finding(finding, console)
         if not answer.findings:
-            table.add_row(question, "", _coloured(answer.verdict), "nothing could be looked at", "")
-        table.add_section()
-    console.print(table)
-    console.print(f"blame: {escape(', '.join(examination.suspects) or 'nothing')}", soft_wrap=True)
-    for command in _next_commands(examination):
-        console.print(f"next: {escape(command)}", soft_wrap=True, highlight=False)
+            _print_indented(Text("no check was possible"), INDENT, console)
+    console.print()
+    console.print(Text(f"blame: {', '.join(examination.suspects) or 'nothing'}"))
+    for step in _next_steps(examination):
+        console.print(Text(f"next: {step}"), soft_wrap=step.startswith(PROGRAM))
 
 
-def _row(finding: Finding) -> tuple[str, str, str, str]:
-    return escape(finding.check), _coloured(finding.verdict), escape(finding.says), escape(effect_words(finding))
+def _print_finding(finding: Finding, console: Console) -> None:
+    """Print the verdict, the check and the kind; then the text; then the effect and the basis of the verdict."""
+    style = "dim" if finding.verdict == "fine" else ""
+    head = Text.assemble(_verdict(finding.verdict), f"  {finding.check}  ", (f"({finding.kind})", "dim"))
+    basis = {"exact": "", "test": rests_on(finding), "judgement": f"threshold: {finding.threshold}"}[finding.kind]
+    foot = "; ".join(filter(None, (effect_words(finding), basis)))
+    _print_indented(head, INDENT, console)
+    for words in filter(None, (finding.says, foot)):
+        _print_indented(Text(words, style=style), 2 * INDENT, console)
 
 
-def _coloured(verdict: Verdict) -> str:
-    return f"[{COLOURS[verdict]}]{verdict}[/]"
+def _print_indented(text: Text, indent: int, console: Console) -> None:
+    """Print wrapped text. Lines after the first have the indent of a finding's text."""
+    width = max(console.width - 2 * INDENT, 1)
+    for number, line in enumerate(text.wrap(console, width)):
+        line.rstrip()
+        console.print(Text(" " * (2 * INDENT if number else indent)) + line)
 
 
-def _next_commands(examination: Examination) -> list[str]:
-    """Each once, those of the worst findings first."""
-    found = sorted(examination.findings, key=severity, reverse=True)
-    return list(dict.fromkeys(finding.next for finding in found if finding.next and finding.verdict != "fine"))
+def _verdict(verdict: Verdict) -> tuple[str, str]:
+    return verdict, COLOURS[verdict]
+
+
+def _next_steps(examination: Examination) -> list[str]:
+    """The next steps without duplicates, those of the worst findings first."""
+    ordered = sorted(examination.findings, key=severity, reverse=True)
+    return list(dict.fromkeys(finding.advice for finding in ordered if finding.advice))

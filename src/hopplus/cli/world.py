@@ -1,4 +1,4 @@
-"""`hopplus evaluate RUN --world`: how good the learned worlds of a run are."""
+"""`hopplus evaluate RUN --world`: evaluate the learned worlds of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -6,29 +6,31 @@ from typing import Any
 import jax
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from hopplus import __version__
+from hopplus.cli.tables import make_table
 from hopplus.evaluation.world import examples, joined, judge
 from hopplus.runs.command import train_command
 from hopplus.runs.run import load
 
 MOST_EPISODES = 256
 DRAWS = 20
-"""Outcomes that are drawn for each situation, to look for impossible ones."""
+"""Outcomes sampled for each situation, to look for impossible ones."""
 
 
 def judge_world(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
-    """What `world.json` holds."""
+    """The contents of `world.json`."""
     run = load(folder)
     spec, num_episodes = run.game.spec, min(episodes, MOST_EPISODES)
     players = jax.tree.map(lambda leaf: leaf[0], run.lineup())
-    with Console(stderr=True).status("playing and foretelling"):
+    with Console(stderr=True).status("playing and predicting"):
         judged = judge(run.game, run.every_world, players, num_episodes, DRAWS, key=jax.random.key(seed))
     return {
-        "command": f"hopplus evaluate {folder} --world --episodes {episodes} --seed {seed} --json",
+        "commands": [
+            train_command(run.config, folder),
+            f"hopplus evaluate {folder} --world --episodes {episodes} --seed {seed} --json",
+        ],
         "version": __version__,
-        "trained_by": train_command(run.config, folder),
         "game": run.config.game,
         "seeds": run.config.seeds,
         "episodes": num_episodes,
@@ -40,21 +42,19 @@ def judge_world(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
     }
 
 
-def print_world(name: str, found: dict[str, Any], console: Console) -> None:
-    """Tables for a reader."""
+def print_world(name: str, result: dict[str, Any], console: Console) -> None:
+    """Print the result as tables."""
     title = (
-        f"{escape(name)}: {found['worlds']} learned worlds on {found['episodes']:,} real episodes of each line-up, "
-        "none of which they learned from"
+        f"{escape(name)}: {result['worlds']} learned worlds on {result['episodes']:,} new real episodes of each line-up"
     )
-    table = Table(title=title, title_justify="left")
-    for column in ("", "exact", "obs. MSE", "PSNR", "reward MSE", "wrong ends", "paid steps right", "5 steps exact"):
-        table.add_column(column, justify="left" if not column else "right")
-    for group, one in found["line_ups"].items():
+    figures = ("exact", "obs. MSE", "PSNR", "reward MSE", "wrong ends", "paid steps right", "5 steps exact")
+    table = make_table(title, "", *figures, right=figures)
+    for group, one in result["line_ups"].items():
         numbers = (f"{one['observation_mse']:.1e}", f"{one['psnr']:.1f} dB", f"{one['reward_mse']:.1e}")
         rates = (f"{one[key]:.2%}" for key in ("end_error", "paid_recall", "open_loop_exact"))
         table.add_row(group, f"{one['exact_next_state']:.2%}", *numbers, *rates)
     console.print(table)
-    planes = "  ".join(f"{plane} {mse:.1e}" for plane, mse in found["line_ups"]["all"]["plane_mse"].items())
-    console.print(f"MSE of each plane: {planes}", soft_wrap=True)
-    drawn = ", ".join(f"{count} {what}" for what, count in found["impossible_drawn"].items())
-    console.print(f"impossible outcomes among those drawn: {drawn}")
+    planes = "  ".join(f"{plane} {mse:.1e}" for plane, mse in result["line_ups"]["all"]["plane_mse"].items())
+    console.print(f"MSE of each plane: {planes}")
+    drawn = ", ".join(f"{count} {what}" for what, count in result["impossible_drawn"].items())
+    console.print(f"impossible outcomes among the samples: {drawn}")

@@ -1,11 +1,10 @@
 """The doctor: questions about a game or a run, each answered with evidence.
 
 from hopplus.doctor import examine
-found = examine("runs/first")
-found.verdict, found.suspects
+examination = examine("runs/first")
+examination.verdict, examination.suspects
 """
 
-from hopplus.doctor.answer import Answer, Examination, Finding, Verdict
-from hopplus.doctor.examine import QUESTIONS, examine
+from hopplus.core.lazy import lazy
 
-__all__ = ["QUESTIONS", "Answer", "Examination", "Finding", "Verdict", "examine"]
+__getattr__, __dir__, __all__ = lazy(__name__, __file__)

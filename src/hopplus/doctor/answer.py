@@ -1,13 +1,16 @@
-"""What the doctor says: answers to questions, each of findings with a verdict, an effect, a picture and a next step.
+"""The records of an examination: answers to questions. An answer holds findings, each with a verdict and evidence.
 
-Findings are of two kinds. An exact one compares two things that must be the same, and cannot raise a false alarm. A
-test has a p-value, and where many tests are asked at once some are small by chance; so no verdict rests on one alone:
+A finding has one of three kinds. An exact finding compares two things that must be equal; it cannot raise a false
+alarm. A test has a p-value. Of many tests some have a small p-value by chance, so p-values are adjusted:
 
     Holm's adjustment over all tests of one examination; broken below 0.0001, suspicious below 0.005,
     and in both cases only where the effect is large enough to matter
 
-A fair run is then called suspicious in anything at most 5 times in a thousand. A test that finds nothing is fine if its
-interval rules out an effect that matters, and is not enough evidence if it does not.
+The exact findings and tests of a fair run are then suspicious at most 5 times in a thousand. A test without an alarm
+is fine if its interval rules out an effect that matters; otherwise there is not enough evidence.
+
+A judgement compares a number with a chosen threshold, and states it. No bound on false alarms holds for judgements;
+benchmarks/doctor.py measures how often they alarm on clean runs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,59 +24,91 @@ from hopplus.evaluation.statistics import Interval
 Verdict = Literal["fine", "not enough evidence", "suspicious", "broken"]
 VERDICTS: tuple[Verdict, ...] = ("fine", "not enough evidence", "suspicious", "broken")
 """From good to bad."""
+Kind = Literal["exact", "test", "judgement"]
+KINDS: tuple[Kind, ...] = ("exact", "test", "judgement")
+NO_THRESHOLD = "none: it describes, and raises no alarm"
+"""The threshold of a judgement that is always fine."""
 BROKEN_BELOW, SUSPICIOUS_BELOW = 1e-4, 5e-3
 """Adjusted p-values."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """What a finding looks like, as numbers: the page draws it."""
+    """The numbers of a figure; the report page draws it."""
 
     kind: Literal["bars", "boxes", "lines", "matrix"]
     title: str
     labels: tuple[str, ...]
-    """Of the bars or boxes, of the points of lines, of the rows of a matrix."""
+    """Names of the bars or boxes, of the points of lines, or of the rows of a matrix."""
     series: Mapping[str, Sequence[Any]]
-    """Bars: a number for each label. Boxes: under each label the samples. Lines: a number for each label. Matrix: the
-    columns, each with a number for each row. None stands for what is not known."""
+    """Bars and lines: a number for each label. Boxes: the samples of each label. Matrix: the columns, each with a
+    number for each row. None stands for an unknown number."""
     unit: str = ""
     low: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """Ends of intervals, for the bars of a series."""
+    """Lower ends of intervals, for the bars of a series."""
     high: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Upper ends of intervals."""
 
 
 @dataclass(frozen=True)
 class Significance:
-    """What a statistical finding rests on."""
+    """The p-value of a test, and the smallest effect that matters."""
 
     p_value: float
     matters: float
-    """An effect smaller than this, in the unit of the effect, would change nothing."""
+    """The smallest effect that matters, in the unit of the effect."""
+    adjusted: float | None = None
+    """The p-value adjusted over all tests of the examination; None until all tests are done."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     check: str
-    """What was looked at, as in "targets"."""
+    """What was checked, as in "targets"."""
     module: str
-    """What is to blame where it is broken, as in "goals"."""
+    """The part to blame if the check fails, as in "goals"."""
+    kind: Kind
+    """The basis of the verdict: an equality that must hold, a p-value, or a chosen threshold."""
     verdict: Verdict
     says: str
     """One sentence, with figures."""
     effect: Interval | None = None
     unit: str = ""
     test: Significance | None = None
-    """None for an exact finding."""
+    """Only of a test; None if there is too little data for a p-value."""
     picture: Picture | None = None
     next: str | None = None
-    """The next command to run, where it is not fine."""
+    """What to do next if the verdict is not fine."""
+    more: str | None = None
+    """How to get more evidence if the verdict is uncertain."""
+    threshold: str = ""
+    """In words, as in "suspicious below 0.9, broken below 0.5": the threshold of a judgement, or the fixed level of a
+    test that is not adjusted with the others."""
+
+    def __post_init__(self) -> None:
+        if self.test is not None and self.kind != "test":
+            raise ValueError(f"{self.check}: a finding with a p-value has the kind test, not {self.kind}; change it")
+        if self.kind == "judgement" and not self.threshold:
+            raise ValueError(f"{self.check}: a judgement states its threshold; give threshold=")
+        is_alarm = self.verdict in ("suspicious", "broken")
+        if self.kind == "test" and is_alarm and self.test is None and not self.threshold:
+            raise ValueError(
+                f"{self.check}: a test that raises an alarm has a p-value or a level; give test= or threshold="
+            )
+
+    @property
+    def advice(self) -> str | None:
+        """What to do next: act if the finding is certain, else first get more evidence; None if it is fine."""
+        if self.verdict == "fine":
+            return None
+        return self.next or self.more if self.verdict == "broken" else self.more or self.next
 
 
 @dataclass(frozen=True)
 class Answer:
-    """All that was found about one question."""
+    """All findings of one question."""
 
     question: str
     asks: str
@@ -87,7 +122,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Examination:
-    """Everything that one command asked about one subject."""
+    """All answers of one command about one game or run."""
 
     subject: str
     command: str
@@ -104,9 +139,10 @@ class Examination:
 
     @property
     def suspects(self) -> tuple[str, ...]:
-        """The modules to blame, the likeliest first: what is broken before what is suspicious, exact before tested.
+        """The modules to blame, the likeliest first: broken ones come before suspicious ones.
 
-        What comes first in an answer is about a part; what comes later, about all that it feeds.
+        Among equal verdicts exact findings and judgements come first, because they look at one part. Tests look at
+        everything downstream of a part.
         """
         bad = [finding for finding in self.findings if finding.verdict in ("suspicious", "broken")]
         bad.sort(key=lambda finding: (finding.verdict != "broken", finding.test is not None))
@@ -117,13 +153,12 @@ class Examination:
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The worst of some verdicts; of none, there is not enough evidence."""
-    found = max((VERDICTS.index(verdict) for verdict in verdicts), default=VERDICTS.index("not enough evidence"))
-    return VERDICTS[found]
+    """The worst of some verdicts; "not enough evidence" if there are none."""
+    return VERDICTS[max(map(VERDICTS.index, verdicts), default=VERDICTS.index("not enough evidence"))]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values (Holm, 1979): calling all below alpha true is wrong at all with probability alpha at most."""
+    """Adjusted p-values (Holm, 1979): the probability of any false alarm below alpha is at most alpha."""
     order = np.argsort(p_values)
     adjusted = np.asarray(p_values, float)[order] * np.arange(len(p_values), 0, -1)
     result = np.empty(len(p_values))
@@ -132,20 +167,22 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def settled(answers: Sequence[Answer]) -> tuple[Answer, ...]:
-    """The answers with the verdicts of their tests, all of which are weighed together."""
+    """The answers with the verdicts of their tests; the p-values of all answers are adjusted together."""
     tests = [finding.test for answer in answers for finding in answer.findings if finding.test]
     adjusted = iter(holm([test.p_value for test in tests]))
 
     def settle(finding: Finding) -> Finding:
         if finding.test is None:
             return finding
-        return replace(finding, verdict=verdict_of(finding.test, finding.effect, next(adjusted)))
+        p_value = next(adjusted)
+        verdict = verdict_of(finding.test, finding.effect, p_value)
+        return replace(finding, verdict=verdict, test=replace(finding.test, adjusted=p_value))
 
     return tuple(replace(answer, findings=tuple(map(settle, answer.findings))) for answer in answers)
 
 
 def verdict_of(test: Significance, effect: Interval | None, adjusted: float) -> Verdict:
-    """By the adjusted p-value, and by what the effect's interval leaves possible."""
+    """The verdict of a test, by its adjusted p-value and the interval of its effect."""
     size = max(abs(effect.low), abs(effect.high)) if effect is not None else np.nan
     matters = effect is not None and abs(effect.estimate) >= test.matters
     if matters and adjusted < SUSPICIOUS_BELOW:
@@ -153,5 +190,5 @@ def verdict_of(test: Significance, effect: Interval | None, adjusted: float) -> 
     return "fine" if adjusted < SUSPICIOUS_BELOW or size < test.matters else "not enough evidence"
 
 
-Tell = Callable[[str], None]
-"""Told what is being looked at, for a progress display."""
+OnProgress = Callable[[str], None]
+"""Called with a line of text for a progress display."""

@@ -1,22 +1,23 @@
-"""Which part of imagined play makes the critic's targets wrong?
+"""Which part of imagination makes the critic's targets wrong?
 
-From real states, the rest of the episode is played many times: in the true game with the true co-players, with
-everything learned, and with one part after the other swapped for the truth. With T the mean return of one state,
+From real states, the rest of the episode is played many times: with the true game and co-players, with all parts
+learned, and with one learned part at a time replaced by the true one. With T the mean return from one state,
 
-    error(parts)    = mean over states of (T(parts) - T(truth))^2, less what two runs of the truth differ by
+    error(parts)    = mean over states of (T(parts) - T(truth))^2, less the difference of two runs of the truth
     share of a part = 1 - error(all learned but this part) / error(all learned)
 
-Shares need not add up: two wrong parts may cancel, or be wrong only together.
+Shares need not add up: the errors of two parts may cancel, or appear only together. The true parts are
 
-    reward        what the rules pay for the same board and actions
-    transition    the board that the rules lead to
-    termination   who is out of the game by the rules
-    co-players    the others' own policies, with all that they remember
-    goals         what each co-player came to do in the real episode, told to its model
+    reward        the rules' rewards for the same board and actions
+    transition    the rules' next board
+    termination   the rules' terminations
+    co-players    the co-players' own policies, with their own beliefs
+    goals         each co-player's next event in the real episode, given to its opponent model
 """
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -24,111 +25,119 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key
 
-from hopplus.doctor.case import Case
+from hopplus.agents.goals import BeliefState
+from hopplus.agents.opponents import OpponentModels
+from hopplus.agents.player import Player
+from hopplus.doctor.examined_run import ExaminedRun, learned_params
 from hopplus.evaluation.statistics import Interval
-from hopplus.games.coplayers import Memory
+from hopplus.games.coplayers import PolicyState
 from hopplus.games.game import Observation, ego_order
-from hopplus.games.rollout import Step, Table, open_table, paid_deeds, rollout
-from hopplus.learning.imagination import Company, Imagined, OwnGame, depth_of
-from hopplus.learning.learner import LearnerState, by_seat, seats_of
-from hopplus.learning.minds import Impression, Mind, Player
-from hopplus.learning.rollout import Thought, collect
-from hopplus.learning.study import next_deeds
+from hopplus.games.rollout import EnvState, Step, init_env, paid_events, rollout
+from hopplus.learning.imagination import CoPlayerGoals, EgoGame, ImaginedPlayers
+from hopplus.learning.learner import by_seat, seats_of
+from hopplus.learning.opponent_data import next_events
+from hopplus.learning.rollout import PolicyOutput, collect
+from hopplus.learning.state import LearnerState
+from hopplus.learning.trust import depth_of
 from hopplus.models.actor_critic import ActorCritic
-from hopplus.models.world import WorldState, from_view
+from hopplus.models.learned_game import WorldState, from_view
 
 PARTS = ("reward", "transition", "termination", "co-players", "goals")
-STARTS, DRAWS, TABLES = 32, 12, 64
+STARTS, DRAWS, ENVS = 32, 12, 64
 RESAMPLES = 2_000
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """How wrong imagined targets are, and why."""
+    """The error of imagined targets, and the share of each part in it."""
 
     error: Interval
-    """Root of the mean squared error with everything learned, over the spread of true returns."""
+    """Root of the mean squared error with all parts learned, over the spread of true returns."""
     shares: dict[str, Interval]
-    """Of that error, which goes away when a part is swapped for the truth."""
+    """The share of the error that goes away when a part is replaced by the true one."""
 
 
 class Situations(eqx.Module):
-    """Real states that an ego was in, seen from its seat: everybody's view, memory and what came of the co-players."""
+    """Real states from the ego's seat: its view, all seats' beliefs, and the co-players' goals."""
 
     view: Observation
-    impressions: Impression
-    """Of every seat in the ego's order, before they took in the state."""
+    beliefs: BeliefState
+    """Of every seat in the ego's order, before it observes the state."""
     goals: Float32[Array, "*starts others goal"]
+    """Each co-player's next event in the real episode, one-hot."""
 
 
-class Halfway(OwnGame):
-    """The learned world, of which some parts are swapped for the true rules."""
+class PartlyTrueGame(EgoGame):
+    """The learned world with some parts replaced by the true rules."""
 
     true: Bool[Array, " parts"]
+    """Which parts are true, in the order of `PARTS`."""
 
     def step(self, state: WorldState, actions: Int32[Array, " agents"], *, key: Key[Array, ""]):
-        told_key, true_key = jax.random.split(key)
-        told, told_rewards = super().step(state, actions, key=told_key)
+        learned_key, true_key = jax.random.split(key)
+        learned, learned_rewards = super().step(state, actions, key=learned_key)
         time = state.time.astype(jnp.float32) / self.spec.horizon
         after, rewards = self.game.step(
             self.game.from_view(Observation(state.board, time, state.last_actions)), actions, key=true_key
         )
         ended = state.ended | self.game.terminated(after)
-        board = jnp.where(self.true[1], self.game.board(after), told.board)
-        rewards = jnp.where(self.true[0], jnp.where(state.ended, 0.0, rewards), told_rewards)
-        ended = jnp.where(self.true[2], ended, told.ended)
-        return WorldState(board, told.time, told.last_actions, ended), rewards
+        board = jnp.where(self.true[1], self.game.board(after), learned.board)
+        rewards = jnp.where(self.true[0], jnp.where(state.ended, 0.0, rewards), learned_rewards)
+        ended = jnp.where(self.true[2], ended, learned.ended)
+        return WorldState(board, learned.time, learned.last_actions, ended), rewards
 
 
-class Circle(eqx.Module):
-    """The ego and its co-players: as it models them, or as they are."""
+class PartlyTruePlayers(eqx.Module):
+    """The ego and its co-players: the opponent models, or the co-players' own policies."""
 
-    imagined: Imagined
+    imagined: ImaginedPlayers
     params: ActorCritic
     """Of all seats in the ego's order, stacked."""
-    minds: Mind
+    opponents: OpponentModels
     true: Bool[Array, " parts"]
     num_learning: int = eqx.field(static=True, default=1)
 
-    def start(self) -> Memory:
-        raise NotImplementedError("matched play begins at real states")
+    def init(self) -> PolicyState:
+        raise NotImplementedError("attribution starts at real states; build an EnvState with the players' state")
 
-    def again(self, memory: Memory) -> Memory:
-        return memory
+    def next_episode(self, state: PolicyState) -> PolicyState:
+        return state
 
-    def __call__(self, observations: Observation, legal: Bool[Array, "agents actions"], memory: Memory):
-        thought, (company, impressions) = memory
-        modelled, (thought, company) = self.imagined(observations, legal, (thought, company))
+    def __call__(self, observations: Observation, legal: Bool[Array, "agents actions"], state: PolicyState):
+        output, (co_players, beliefs) = state
+        modelled, (output, co_players) = self.imagined(observations, legal, (output, co_players))
         game, config = self.imagined.game, self.imagined.config
 
-        act = lambda params, mind, *seen: Player(params, mind, game, config)(*seen)  # noqa: E731
-        really, impressions = jax.vmap(act)(self.params, self.minds, observations, legal, impressions)
+        def act(params: ActorCritic, models: OpponentModels, *seen: Any):
+            return Player(params, models, game, config)(*seen)
+
+        true, beliefs = jax.vmap(act)(self.params, self.opponents, observations, legal, beliefs)
         is_ego = jnp.arange(len(modelled))[:, None] == 0
-        return jnp.where(self.true[3] & ~is_ego, really, modelled), (thought, (company, impressions))
+        return jnp.where(self.true[3] & ~is_ego, true, modelled), (output, (co_players, beliefs))
 
 
-def attribute(case: Case) -> Attribution:
-    """Over one seat of each seed; every seat has its turn."""
-    play, find = jax.jit(partial(_returns, case)), jax.jit(partial(_situations, case))
-    found = []
-    for seed in case.seeds:
-        seat = seed % len(case.seats)
-        situations = find(case.state(seed), seat, key=jax.random.key(seed))
+def attribute(examined: ExaminedRun) -> Attribution:
+    """Attribute the error of imagined targets. Each seed gives one seat, and all seats take turns."""
+    play, find = jax.jit(partial(_returns, examined)), jax.jit(partial(_situations, examined))
+    returns = []
+    for seed in examined.seeds:
+        seat = seed % len(examined.seats)
+        situations = find(examined.state(seed), seat, key=jax.random.key(seed))
         variants = [*np.zeros((1, len(PARTS)), bool), *np.eye(len(PARTS), dtype=bool)]
         everything = np.array([part != "goals" for part in PARTS])
-        truths = [play(case.state(seed), seat, situations, everything, key=jax.random.key(key)) for key in (1, 2)]
-        told = [play(case.state(seed), seat, situations, true, key=jax.random.key(3)) for true in variants]
-        found.append(np.stack([np.asarray(each, np.float64) for each in (*truths, *told)]))
-    return _attribution(np.concatenate(found, axis=1), _has_goals(case))
+        truths = [play(examined.state(seed), seat, situations, everything, key=jax.random.key(key)) for key in (1, 2)]
+        learned = [play(examined.state(seed), seat, situations, true, key=jax.random.key(3)) for true in variants]
+        returns.append(np.stack([np.asarray(each, np.float64) for each in (*truths, *learned)]))
+    return _attribution(np.concatenate(returns, axis=1), _has_goals(examined))
 
 
-def _has_goals(case: Case) -> bool:
-    """Only goals that are deeds can be told from what came of it."""
-    return case.learner.mind.goals.kind == "hindsight"
+def _has_goals(examined: ExaminedRun) -> bool:
+    """Whether goals are events, so that the real episode shows the true goal."""
+    return examined.learner.opponents.goals.has_labels
 
 
 def _attribution(returns: np.ndarray, with_goals: bool) -> Attribution:
-    """returns [truth, truth again, all learned, each part; states, draws]."""
+    """The attribution of returns [truth, truth again, all learned, each part; states, draws]."""
     means, spread = returns.mean(axis=-1), returns[0].std()
     parts = PARTS if with_goals else PARTS[:-1]
 
@@ -141,8 +150,13 @@ def _attribution(returns: np.ndarray, with_goals: bool) -> Attribution:
     count = means.shape[1]
     resampled = errors(np.random.default_rng(0).integers(count, size=(RESAMPLES, count)))
     here = errors(np.arange(count)[None])
-    size = lambda errors: np.sqrt(errors[0]) / max(spread, 1e-6)  # noqa: E731
-    share = lambda errors, part: 1 - errors[1 + part] / np.maximum(errors[0], 1e-9)  # noqa: E731
+
+    def size(errors):
+        return np.sqrt(errors[0]) / max(spread, 1e-6)
+
+    def share(errors, part):
+        return 1 - errors[1 + part] / np.maximum(errors[0], 1e-9)
+
     return Attribution(
         _interval(size(here), size(resampled)),
         {name: _interval(share(here, part), share(resampled, part)) for part, name in enumerate(parts)},
@@ -154,42 +168,42 @@ def _interval(estimate: np.ndarray, resampled: np.ndarray) -> Interval:
     return Interval(float(estimate[0]), float(low), float(high))
 
 
-def _situations(case: Case, state: LearnerState, seat: int | Array, *, key: Key[Array, ""]) -> Situations:
-    """Some steps of real play in which the seat was in the game, and had been there the step before."""
-    game = case.game
+def _situations(examined: ExaminedRun, state: LearnerState, seat: int | Array, *, key: Key[Array, ""]) -> Situations:
+    """Sample real steps in which the seat is in the game and also was in the step before."""
+    game = examined.game
     open_key, play_key, pick_key = jax.random.split(key, 3)
-    seats = seats_of(case.learner, case.task, state.params, state.minds)
+    seats = seats_of(examined.learner, examined.task, state.learners)
 
     def record(step: Step):
-        thought, _ = step.memory
-        did = paid_deeds(game.spec, step.legal, step.actions, step.rewards)
+        output, _ = step.policy_state
+        events = paid_events(game.spec, step.legal, step.actions, step.rewards)
         over = jnp.all(step.terminated_after)
-        return step.observation, thought.impression, ~game.terminated(step.state), step.reset_before, did, over
+        return step.observation, output.beliefs, ~game.terminated(step.state), step.reset_before, events, over
 
-    def one_table(open_key, play_key):
+    def one_env(open_key, play_key):
         return rollout(
-            game, seats, open_table(game, seats, key=open_key), 2 * game.spec.horizon, key=play_key, record=record
+            game, seats, init_env(game, seats, key=open_key), 2 * game.spec.horizon, key=play_key, record=record
         )[1]
 
-    keys = (jax.random.split(each, TABLES) for each in (open_key, play_key))
-    views, thoughts, in_game, new, did, over = jax.vmap(one_table)(*keys)
-    labels = next_deeds(did, over)
+    keys = (jax.random.split(each, ENVS) for each in (open_key, play_key))
+    views, beliefs, in_game, new, events, over = jax.vmap(one_env)(*keys)
+    labels = next_events(events, over)
     order = jnp.asarray(ego_order(game.spec.num_agents), jnp.int32)[seat]
     fine = in_game[:, 1:, seat] & ~new[:, 1:] & (labels[:, 1:, seat] >= 0)
     chances = jax.random.uniform(pick_key, fine.shape) + fine
     places = jnp.argsort(-chances.reshape(-1))[:STARTS]
-    table, step = places // fine.shape[1], places % fine.shape[1] + 1
-    num_goals = thoughts.goals.shape[-1]
-    wanted = jax.nn.one_hot(jnp.maximum(labels[table, step], 0)[:, order[1:]], num_goals)
+    env, step = places // fine.shape[1], places % fine.shape[1] + 1
+    num_goals = beliefs.goals.shape[-1]
+    wanted = jax.nn.one_hot(jnp.maximum(labels[env, step], 0)[:, order[1:]], num_goals)
     return Situations(
-        view=jax.tree.map(lambda leaf: leaf[table, step, seat], views),
-        impressions=jax.tree.map(lambda leaf: leaf[table, step - 1][:, order], thoughts),
+        view=jax.tree.map(lambda leaf: leaf[env, step, seat], views),
+        beliefs=jax.tree.map(lambda leaf: leaf[env, step - 1][:, order], beliefs),
         goals=wanted,
     )
 
 
 def _returns(
-    case: Case,
+    examined: ExaminedRun,
     state: LearnerState,
     seat: int | Array,
     situations: Situations,
@@ -197,24 +211,24 @@ def _returns(
     *,
     key: Key[Array, ""],
 ) -> Float32[Array, "starts draws"]:
-    """What the rest of the episode brings the ego, discounted, for each situation many times over."""
-    game, config = case.game, case.learner
+    """Discounted returns of the ego over the rest of the episode, several samples for each situation."""
+    game, config = examined.game, examined.learner
     order = jnp.asarray(ego_order(game.spec.num_agents), jnp.int32)[seat]
-    seated = by_seat(case.task, (state.params, state.minds, state.worlds))
-    params, seat_minds, worlds = jax.tree.map(lambda leaf: leaf[order], seated)
-    ego, mind, members = jax.tree.map(lambda leaf: leaf[0], (params, seat_minds, worlds))
+    seated = by_seat(examined.task, learned_params(state))
+    params, seat_models, worlds = jax.tree.map(lambda leaf: leaf[order], seated)
+    ego, models, members = jax.tree.map(lambda leaf: leaf[0], (params, seat_models, worlds))
     again = jax.tree.map(lambda leaf: jnp.repeat(leaf, DRAWS, axis=0), situations)
     first = jax.vmap(partial(from_view, game.spec))(again.view)
-    world = Halfway(jax.tree.map(lambda leaf: leaf[0], members), game, first, true)
-    circle = Circle(Imagined(ego, mind, game, config.mind), params, seat_minds, true)
-    thought = Thought(
-        jnp.zeros((STARTS * DRAWS, 1), jnp.float32), jax.tree.map(lambda leaf: leaf[:, :1], again.impressions)
+    world = PartlyTrueGame(jax.tree.map(lambda leaf: leaf[0], members), game, first, true)
+    players = PartlyTruePlayers(ImaginedPlayers(ego, models, game, config.opponents), params, seat_models, true)
+    output = PolicyOutput(
+        jnp.zeros((STARTS * DRAWS, 1), jnp.float32), jax.tree.map(lambda leaf: leaf[:, :1], again.beliefs)
     )
-    told = jnp.broadcast_to(true[4], (STARTS * DRAWS,))
-    tables = Table(first, (thought, (Company(again.goals, told), again.impressions)), jnp.zeros(STARTS * DRAWS, bool))
-    act_key, table_key = jax.random.split(key)
+    co_players = CoPlayerGoals(again.goals, jnp.broadcast_to(true[4], (STARTS * DRAWS,)))
+    envs = EnvState(first, (output, (co_players, again.beliefs)), jnp.zeros(STARTS * DRAWS, bool))
+    act_key, env_key = jax.random.split(key)
     seat_keys = jax.random.split(act_key, game.spec.num_agents)
-    _, steps, _ = collect(world, circle, tables, game.spec.horizon, seat_keys=seat_keys, table_key=table_key)
+    _, steps, _ = collect(world, players, envs, game.spec.horizon, seat_keys=seat_keys, env_key=env_key)
     this_episode = jnp.cumsum(steps.reset_before, axis=1) == 0
     discounts = config.ppo.discount ** depth_of(steps.reset_before)
     rewards = jnp.where(this_episode & steps.in_game[..., 0], steps.rewards[..., 0], 0.0)

@@ -1,11 +1,11 @@
-"""Faults with names, to be switched on for one run: does the doctor find them?
+"""Named faults that can be switched on for one run, to test whether the doctor finds them.
 
     with faults.switched_on("imagined_reward_x5"):
         train(config, folder)
         examine(folder)
 
-A fault is a wrapper round a function or a game of the product while the block runs; the product itself knows nothing of
-it. The doctor examines the code that trains, so a fault must be on when it looks, as it would be with a real one.
+A fault wraps a function or a game of hopplus while the block runs. The doctor examines the code that trains, so the
+fault must be on during the examination too, as a real one would be.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,32 +21,34 @@ from jaxtyping import Array, Bool, Int32, Key
 from hopplus.games.board import Board
 from hopplus.games.stag_hunt import HUNT_HARE, StagHunt, StagHuntState
 from hopplus.learning import imagination, learner
-from hopplus.learning.learner import Experience, Learner, LearnerConfig, LearnerState, Task
+from hopplus.learning.config import LearnerConfig
+from hopplus.learning.state import Experience, Learner, LearnerState, Task
 from hopplus.models import world
-from hopplus.models.world import LearnedGame, Outcome, Situation, Transition
+from hopplus.models.learned_game import LearnedGame
+from hopplus.models.world import Outcome, Situation, Transition
 
 SEAT = 1
-"""The seat that a fault of one seat is in: the second."""
+"""The seat (the second) that has the fault, if it is a fault of one seat."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that is wrong."""
+    """A fault and the part that the doctor must blame for it."""
 
     about: str
     module: str
-    """What the doctor must blame."""
+    """The part that the doctor must blame."""
     agent: str = "hop_plus"
-    """The simplest agent that has what it breaks."""
+    """The simplest agent that has the part."""
     game: str | None = None
-    """A game of its own, where the rules are what is broken."""
+    """The game with broken rules, if the fault is in the rules."""
     wrap: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = ()
-    """(where, name, what to put instead, given what is there)."""
+    """(module or class, name, wrapper): the wrapper takes the original and returns its replacement."""
 
 
 @contextmanager
 def switched_on(name: str) -> Iterator[Fault]:
-    """While the block runs, the fault is there. Programs that were compiled before are not touched."""
+    """Switch a fault on while the block runs. JAX's caches are cleared, so that programs compile with the fault."""
     if name not in FAULTS:
         raise ValueError(f"there is no fault {name!r}; the faults are {', '.join(FAULTS)}")
     fault = FAULTS[name]
@@ -68,8 +70,8 @@ class TieToTheLowestSeat(StagHunt):
     def step(self, state: StagHuntState, actions: Int32[Array, " agents"], *, key: Key[Array, ""]):
         after, rewards = super().step(state, actions, key=key)
         shared = (rewards > 0) & (rewards < self.hare_reward) & (actions == HUNT_HARE)
-        same = shared[:, None] & shared[None, :] & (state.position[:, None] == state.position[None, :])
-        first = shared & (jnp.argmax(same, axis=1) == jnp.arange(self.num_players))
+        tied = shared[:, None] & shared[None, :] & (state.position[:, None] == state.position[None, :])
+        first = shared & (jnp.argmax(tied, axis=1) == jnp.arange(self.num_players))
         return after, jnp.where(first, self.hare_reward, jnp.where(shared, 0.0, rewards))
 
 
@@ -82,35 +84,37 @@ class SpawnBias(StagHunt):
 
 
 def tie_to_the_lowest_seat() -> StagHunt:
+    """The 4x4 stag hunt with that fault."""
     return TieToTheLowestSeat(grid=Board(4, 4))
 
 
 def spawn_bias() -> StagHunt:
+    """The 4x4 stag hunt with that fault."""
     return SpawnBias(grid=Board(4, 4))
 
 
-def _seat_zero_pays_all(look_back):
+def _seat_zero_pays_all(make_batch):
     def wrapped(config, steps, last_values):
         first = jnp.broadcast_to(steps.rewards[..., :1], steps.rewards.shape)
-        return look_back(config, replace(steps, rewards=first), last_values)
+        return make_batch(config, replace(steps, rewards=first), last_values)
 
     return wrapped
 
 
 def _starve(play):
     def wrapped(config: LearnerConfig, task: Task, state: LearnerState) -> Experience:
-        lived = play(config, task, state)
-        few = jnp.arange(lived.batch.active.shape[1]) < config.envs // 8
-        active = lived.batch.active.at[SEAT].set(lived.batch.active[SEAT] & few[:, None])
-        return replace(lived, batch=replace(lived.batch, active=active))
+        experience = play(config, task, state)
+        few = jnp.arange(experience.batch.active.shape[1]) < config.envs // 8
+        active = experience.batch.active.at[SEAT].set(experience.batch.active[SEAT] & few[:, None])
+        return replace(experience, batch=replace(experience.batch, active=active))
 
     return wrapped
 
 
 def _forget_goals(play):
     def wrapped(config: LearnerConfig, task: Task, state: LearnerState) -> Experience:
-        lived = play(config, task, state)
-        return replace(lived, batch=replace(lived.batch, goals=lived.batch.goals.at[SEAT].set(0.0)))
+        experience = play(config, task, state)
+        return replace(experience, batch=replace(experience.batch, goals=experience.batch.goals.at[SEAT].set(0.0)))
 
     return wrapped
 
@@ -118,18 +122,18 @@ def _forget_goals(play):
 def _one_stream(collect):
     def wrapped(*arguments, seat_keys, **options):
         words = jax.random.key_data(seat_keys)
-        same = jax.random.wrap_key_data(jnp.broadcast_to(words[:1], words.shape))
-        return collect(*arguments, seat_keys=same, **options)
+        equal = jax.random.wrap_key_data(jnp.broadcast_to(words[:1], words.shape))
+        return collect(*arguments, seat_keys=equal, **options)
 
     return wrapped
 
 
 def _learners_after(change: Callable[[LearnerState, Learner], Learner]):
-    """A fault of what learners are after an update."""
+    """Wrap `learn_all` so that `change` alters the updated learners."""
 
-    def wrap(learn_from):
-        def wrapped(config: LearnerConfig, task: Task, state: LearnerState, lived: Experience):
-            after, metrics = learn_from(config, task, state, lived)
+    def wrap(learn_all):
+        def wrapped(config: LearnerConfig, task: Task, state: LearnerState, experience: Experience):
+            after, metrics = learn_all(config, task, state, experience)
             return change(state, after), metrics
 
         return wrapped
@@ -138,35 +142,42 @@ def _learners_after(change: Callable[[LearnerState, Learner], Learner]):
 
 
 def _only_first(before: LearnerState, after: Learner) -> Learner:
-    keep = lambda old, new: old.at[0].set(new[0])  # noqa: E731
-    return replace(after, mind=jax.tree.map(keep, before.minds, after.mind))
+    params = jax.tree.map(
+        lambda old, new: old.at[0].set(new[0]), before.learners.opponents.params, after.opponents.params
+    )
+    return replace(after, opponents=replace(after.opponents, params=params))
 
 
 def _faster(before: LearnerState, after: Learner) -> Learner:
-    further = lambda old, new: new.at[SEAT].set(old[SEAT] + 3 * (new[SEAT] - old[SEAT]))  # noqa: E731
-    return replace(after, params=jax.tree.map(further, before.params, after.params))
+    def further(old: Array, new: Array) -> Array:
+        return new.at[SEAT].set(old[SEAT] + 3 * (new[SEAT] - old[SEAT]))
+
+    params = jax.tree.map(further, before.learners.policy.params, after.policy.params)
+    return replace(after, policy=replace(after.policy, params=params))
 
 
 def _clip_together(before: LearnerState, after: Learner) -> Learner:
-    steps = jax.tree.map(jnp.subtract, after.params, before.params)
+    old = before.learners.policy.params
+    steps = jax.tree.map(jnp.subtract, after.policy.params, old)
     norm = jnp.sqrt(sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(steps)))
     share = jnp.minimum(1.0, 0.1 / jnp.maximum(norm, 1e-12))
-    return replace(after, params=jax.tree.map(lambda old, step: old + share * step, before.params, steps))
+    params = jax.tree.map(lambda old, step: old + share * step, old, steps)
+    return replace(after, policy=replace(after.policy, params=params))
 
 
-def _pad(original):
-    def wrapped(config, game, mind, tables, steps):
-        seen = original(config, game, mind, tables, steps)
-        return replace(seen, valid=jnp.ones_like(seen.valid))
+def _pad(opponent_data):
+    def wrapped(config, game, models, envs, steps):
+        data = opponent_data(config, game, models, envs, steps)
+        return replace(data, valid=jnp.ones_like(data.valid))
 
     return wrapped
 
 
-def _no_goals(perceive_and_act):
-    def wrapped(self, observations, legal, memory):
-        probabilities, (thought, company) = perceive_and_act(self, observations, legal, memory)
-        impression = replace(thought.impression, goals=jnp.zeros_like(thought.impression.goals))
-        return probabilities, (replace(thought, impression=impression), company)
+def _no_goals(act):
+    def wrapped(self, observations, legal, policy_state):
+        probabilities, (output, co_players) = act(self, observations, legal, policy_state)
+        beliefs = replace(output.beliefs, goals=jnp.zeros_like(output.beliefs.goals))
+        return probabilities, (replace(output, beliefs=beliefs), co_players)
 
     return wrapped
 
@@ -194,10 +205,10 @@ def _no_ends(draw):
 
 
 def _actions_left_behind(seen_by):
-    def wrapped(spec, happened: Transition, order) -> Transition:
-        turned = seen_by(spec, happened, order)
+    def wrapped(spec, transition: Transition, order) -> Transition:
+        turned = seen_by(spec, transition, order)
         now = turned.now
-        return Transition(Situation(now.board, now.time, happened.now.actions, now.ended), turned.after)
+        return Transition(Situation(now.board, now.time, transition.now.actions, now.ended), turned.after)
 
     return wrapped
 
@@ -216,18 +227,18 @@ FAULTS = {
         "every seat learns from the first seat's reward",
         "rewards",
         "ppo",
-        wrap=((learner, "look_back", _seat_zero_pays_all),),
+        wrap=((learner, "make_batch", _seat_zero_pays_all),),
     ),
     "others_updated_for_one_seat": Fault(
-        "only the first seat's models of the others are updated",
+        "only the first seat's opponent models are updated",
         "others",
-        wrap=((learner, "learn_from", _learners_after(_only_first)),),
+        wrap=((learner, "learn_all", _learners_after(_only_first)),),
     ),
     "learning_rate_of_one_seat": Fault(
         "one seat's policy has three times the learning rate",
         "policy",
         "ppo",
-        wrap=((learner, "learn_from", _learners_after(_faster)),),
+        wrap=((learner, "learn_all", _learners_after(_faster)),),
     ),
     "buffer_starved": Fault(
         "one seat learns from an eighth of its samples", "buffer", "ppo", wrap=((learner, "play", _starve),)
@@ -236,39 +247,39 @@ FAULTS = {
         "one seat's goals are zero in the record", "goals", wrap=((learner, "play", _forget_goals),)
     ),
     "imagined_goals_zero": Fault(
-        "imagined play records no goals",
+        "imagined rollouts have no goals",
         "imagined goals",
-        wrap=((imagination.Imagined, "__call__", _no_goals),),
+        wrap=((imagination.ImaginedPlayers, "__call__", _no_goals),),
     ),
     "imagined_reward_x5": Fault(
-        "imagined play pays five times as much", "imagined rewards", wrap=((LearnedGame, "step", _five_times),)
+        "imagined rewards are five times too large", "imagined rewards", wrap=((LearnedGame, "step", _five_times),)
     ),
     "padded_after_leaving": Fault(
-        "models of the others learn from steps after a player left",
+        "opponent models learn from steps after a player left",
         "others: data",
-        wrap=((learner, "study", _pad),),
+        wrap=((learner, "opponent_data", _pad),),
     ),
     "imagined_all_legal": Fault(
-        "every action is legal in imagined play",
+        "every action is legal in imagined rollouts",
         "imagined legal actions",
         wrap=((LearnedGame, "legal", _all_legal),),
     ),
-    "no_termination": Fault("the world never ends anything", "world: ends", wrap=((world, "draw", _no_ends),)),
+    "no_termination": Fault("the world never terminates a seat", "world: ends", wrap=((world, "draw", _no_ends),)),
     "planes_and_actions_misaligned": Fault(
         "the world's data has planes in the seat's own order, and actions in another",
         "world: data",
         wrap=((world, "seen_by", _actions_left_behind),),
     ),
     "one_random_stream": Fault(
-        "all seats draw their actions with one random stream",
+        "all seats sample their actions with one random stream",
         "random streams",
         "ppo",
         wrap=((learner, "collect", _one_stream),),
     ),
     "clipping_across_seats": Fault(
-        "the steps of all seats are clipped by their common norm",
+        "the updates of all seats are clipped by their common norm",
         "gradient clipping",
         "ppo",
-        wrap=((learner, "learn_from", _learners_after(_clip_together)),),
+        wrap=((learner, "learn_all", _learners_after(_clip_together)),),
     ),
 }

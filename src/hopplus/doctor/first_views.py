@@ -1,8 +1,8 @@
-"""Do all agents of an environment see the same things, in distribution, when an episode begins?
+"""Do the first observations of all agents of an environment have the same distribution?
 
-Each number of an observation, its square, and its products with the others where there are few, are compared between
-agents by their means over many resets: an agent that begins more often in one place, or nearer to something, sees so.
-Only sums are kept, so that images can be compared too.
+The means of each number of an observation over many resets are compared between agents. So are the means of its square
+and, if there are few numbers, of its products with the others. An agent that starts more often in one place, or nearer
+to something, differs in them. Only sums are kept, so images can be compared too.
 """
 
 from collections.abc import Hashable, Mapping
@@ -12,17 +12,17 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.stats import norm
 
-from hopplus.doctor.alike import CONFIDENCE, carried_by
 from hopplus.doctor.answer import Finding, Significance, Verdict
+from hopplus.doctor.seat_differences import CONFIDENCE, carried_by
 from hopplus.evaluation.statistics import Interval
 
 CHECK, MODULE = "first observations", "game: spawns"
 MATTERS = 0.2
-"""In standard deviations of what is seen: what is commonly called a small effect."""
+"""The smallest difference that matters, in standard deviations: by convention a small effect."""
 MOST_PAIRED = 40
-"""Of so many numbers all products are compared, 820 of them; of more, the squares."""
+"""Up to this many numbers, all products are compared (820 of 40); with more, only the squares."""
 MIN_RESETS = 100
-"""In which agents see different things: hundreds of numbers are compared, so that far tails must be trusted."""
+"""Resets in which agents see different things. Hundreds of numbers are compared, so the far tails must be right."""
 
 
 class FirstViews:
@@ -32,15 +32,16 @@ class FirstViews:
         self.agents = agents
         self.num_resets = 0
         self.incomparable: str | None = None
-        """Why the agents' observations cannot be compared, if they cannot."""
+        """Why the agents' observations cannot be compared; None if they can."""
 
     def add(self, observations: Mapping[Any, Any]) -> None:
+        """Add the first observations of one episode."""
         if self.incomparable or any(agent not in observations for agent in self.agents):
             return
         try:
             views = [_numbers(observations[agent]) for agent in self.agents]
         except (TypeError, ValueError):
-            self.incomparable = "observations are no numbers"
+            self.incomparable = "observations are not numbers"
             return
         if len({len(view) for view in views}) > 1:
             self.incomparable = "observations have different shapes"
@@ -58,7 +59,7 @@ class FirstViews:
         columns = num_numbers + len(self.factors[0])
         self.num_numbers = num_numbers
         self.is_news = np.arange(columns) < num_numbers
-        """A product of zeros and ones may be one of its factors again."""
+        """Whether a column is new: a product of zeros and ones may always equal one of its factors."""
         self.changes = np.zeros((len(self.agents), columns), bool)
         self.over = np.zeros((len(self.agents), columns))
         self.squares, self.fourths, self.total, self.total_squares = np.zeros((4, columns))
@@ -80,42 +81,43 @@ class FirstViews:
         self.total += seen.mean(axis=0)
         self.total_squares += np.mean(seen**2, axis=0)
 
-    def finding(self, suffix: str, next_command: str) -> Finding:
-        """The number in which one agent differs most from all, weighed as the most of so many."""
+    def finding(self, suffix: str, *, advice: str, more: str) -> Finding:
+        """Test the number in which one agent differs most from the mean of all; the p-value counts all numbers."""
 
         def untested(verdict: Verdict, says: str) -> Finding:
-            return Finding(CHECK + suffix, MODULE, verdict, says, next=next_command)
+            return Finding(CHECK + suffix, MODULE, "test", verdict, says, more=more)
 
         if self.incomparable or not self.num_resets:
-            return untested("not enough evidence", f"not compared: {self.incomparable or 'nothing was seen'}")
+            return untested("not enough evidence", f"not compared: {self.incomparable or 'there was no reset'}")
         labels = self._labels()
         asked = self.is_news & ~labels & (self.squares > 0)
         asked_enough = asked & (carried_by(self.squares, self.fourths) >= MIN_RESETS)
         note = _about_labels(int(labels[: self.num_numbers].sum()))
         if not asked.any():
-            return untested("fine", f"in {self.num_resets:,} beginnings all agents saw the same{note}")
+            return untested("fine", f"in {self.num_resets:,} resets all agents saw the same{note}")
         if not asked_enough.any():
-            return untested("not enough evidence", f"{self.num_resets:,} beginnings are too few{note}")
+            return untested("not enough evidence", f"{self.num_resets:,} resets are too few{note}")
         effect, p_value, agent, number = self._most_different(asked_enough)
         says = (
             f"{self._name(number)} in {self.agents[agent]}'s first observation is "
-            f"{effect.estimate:+.3f} standard deviations over the mean of all agents ({effect.low:+.3f} to "
-            f"{effect.high:+.3f} for all numbers together; {MATTERS} would matter), in {self.num_resets:,} "
-            f"beginnings{note}"
+            f"{effect.estimate:+.3f} standard deviations over the mean of all agents, in {self.num_resets:,} "
+            f"resets{note}"
         )
         return Finding(
             CHECK + suffix,
             MODULE,
+            "test",
             "not enough evidence",
             says,
             effect,
             "standard deviations",
             Significance(p_value, MATTERS),
-            next=next_command,
+            next=advice,
+            more=more,
         )
 
     def _labels(self) -> np.ndarray:
-        """The numbers that are constant for each agent and tell agents apart, and all products with them."""
+        """The numbers that are constant for each agent and differ between agents, and all products with them."""
         constant = ~self.changes.any(axis=0) & (np.ptp(self.first, axis=0) > 0)
         labels = constant[: self.num_numbers]
         return np.concatenate([labels, labels[self.factors[0]] | labels[self.factors[1]]])
@@ -127,7 +129,7 @@ class FirstViews:
         return f"the square of number {left}" if left == right else f"the product of numbers {left} and {right}"
 
     def _most_different(self, asked: np.ndarray) -> tuple[Interval, float, int, int]:
-        """The effect, its p-value, the agent and the number."""
+        """The effect, its p-value, the agent and the number of the largest difference."""
         columns = np.flatnonzero(asked)
         count = self.num_resets
         error = np.sqrt(self.squares[columns])
@@ -145,11 +147,11 @@ class FirstViews:
 def _about_labels(count: int) -> str:
     if not count:
         return ""
-    return f"; {count} numbers never change and tell agents apart, as an identity or a fixed place does: left out"
+    return f"; left out: {count} numbers never change and differ between agents, as an identity or a fixed place does"
 
 
 def _numbers(observation: Any) -> Float64[np.ndarray, " numbers"]:
-    """All numbers of an observation, whatever it is nested in."""
+    """All numbers of an observation, flattened."""
     if isinstance(observation, Mapping):
         parts = [_numbers(observation[name]) for name in sorted(observation)]
     elif isinstance(observation, tuple | list):

@@ -1,105 +1,145 @@
 """`doctor game`: does a game treat its seats alike?
 
-A game of ours is asked exactly (its spawns, its rules under relabelled seats, its views) and by random play; anybody's
-PettingZoo environment by random play alone. All play alike, so what they get differs by chance or by the game.
+A game of hopplus is checked exactly (its spawns, its rules under relabelled seats, its views) and by random play. A
+PettingZoo environment is checked by random play alone. All seats act at random, so their returns differ only by chance
+or because of the game.
 """
 
 import re
 import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hopplus.doctor.alike import MATTERS, Measured, scale_of, standing_out, trends
-from hopplus.doctor.answer import Answer, Finding, Tell, settled
+from hopplus.doctor.answer import Answer, Finding, OnProgress, settled
 from hopplus.doctor.first_views import FirstViews
-from hopplus.doctor.random_play import EnvPlayed, TablesPlayed, play_env, play_tables, reset_env
+from hopplus.doctor.random_play import Budget, EnvPlayed, GamePlayed, play_env, play_game, reset_env
+from hopplus.doctor.seat_differences import MATTERS, Measured, scale_of, standing_out, trends
 from hopplus.games import contract
 from hopplus.games.draw import player_name
 from hopplus.games.game import Game
 from hopplus.games.presets import load_factory
+from hopplus.games.spawns import FALSE_ALARM
 
 if TYPE_CHECKING:
     from pettingzoo import ParallelEnv
 
 QUESTION, ASKS = "game", "does the game treat its seats alike?"
+ALL_ALIKE = "all"
+"""Stands for all agents of an environment."""
+SPAWN_LEVEL = f"broken below p = {FALSE_ALARM:.0e}, not adjusted"
 PROMISES = {"spawns": "game: spawns", "seats": "game: rules", "ego views": "game: views"}
-"""Those of the contract that are about seats, and what is to blame where they are broken."""
+"""The promises of the contract that are about seats, and the part to blame if one is broken."""
 TIE_MATTERS = 0.02
-"""Of the reward of a tie."""
+"""The smallest difference that matters, as a share of the reward of a tie."""
 SHARE_OF_PLAY = 0.8
-"""Of the time for an environment; the rest sees only beginnings."""
+"""Share of the time in which an environment is played; in the rest it is only reset."""
 
 
-def ask(game: Game, name: str, *, seconds: float = 60.0, seed: int = 0, tell: Tell | None = None) -> Answer:
-    """Of a game of ours; the seconds are for random play, of which there is one batch at least."""
-    tell = tell or _silent
+@dataclass(frozen=True)
+class Advice:
+    """What to do if a seat is treated differently, and how to get more evidence."""
+
+    next: str
+    more: str
+
+
+def examine_game(
+    game: Game,
+    name: str,
+    *,
+    seconds: float = 60.0,
+    episodes: int | None = None,
+    seed: int = 0,
+    on_progress: OnProgress | None = None,
+) -> Answer:
+    """Examine a game of hopplus. Random play takes `seconds`, and at least one batch of episodes.
+
+    With `episodes`, that many episodes are played instead, rounded up to whole batches.
+    """
+    _check_budget(seconds, episodes)
+    on_progress = on_progress or _silent
     started = time.monotonic()
     findings = []
     for promise in contract.examine(game, only=PROMISES, seed=seed):
-        tell(f"contract: {promise.name}")
+        on_progress(f"contract: {promise.name}")
         findings.append(_promise_finding(promise, name))
     if all(finding.check != "contract, plays" for finding in findings):
-        played = play_tables(game, deadline=time.monotonic() + seconds, seed=seed, tell=tell)
-        findings += tables_findings(played, deeds=bool(game.spec.deeds), next_command=_longer(name, seconds))
+        played = play_game(game, budget=_budget(seconds, episodes), seed=seed, on_progress=on_progress)
+        advice = Advice(_look_into(name), _longer(name, seconds, episodes))
+        findings += game_findings(played, events=bool(game.spec.events), advice=advice)
     return _answer(findings, started)
 
 
-def ask_env(
+def examine_env(
     make_env: Callable[[], "ParallelEnv"],
     name: str,
     *,
     seconds: float = 60.0,
+    episodes: int | None = None,
+    alike: Sequence[str] = (),
     seed: int = 0,
-    tell: Tell | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Answer:
-    """Of any PettingZoo ParallelEnv, by random legal play until the time is up."""
-    tell = tell or _silent
-    started = time.monotonic()
+    """Examine a PettingZoo ParallelEnv by random legal play, for `seconds` or for `episodes`.
+
+    Agents whose names differ only in a number are compared. With `alike`, the named agents are compared; ("all",)
+    compares all. Raises ValueError before the first reset if no agents can be compared.
+    """
+    _check_budget(seconds, episodes)
+    on_progress = on_progress or _silent
     with closing(_checked(make_env(), name)) as env:
         agents = tuple(env.possible_agents)
-        groups = groups_of(agents)
+        groups = [_named_group(agents, alike, name)] if alike else groups_of(agents)
+        if not groups:
+            raise ValueError(_cannot_compare(agents, name))
         views = [FirstViews(tuple(agents[index] for index in group)) for group in groups]
 
-        def see(observations: Any) -> None:
+        def add_views(observations: Any) -> None:
             for group in views:
                 group.add(observations)
 
-        play_until, end = started + SHARE_OF_PLAY * seconds, started + seconds
-        played = play_env(env, deadline=play_until, seed=seed, tell=tell, on_reset=see)
-        reset_env(env, deadline=end, seed=seed, tell=tell, on_reset=see)
-    next_command = _longer(f"--env {name}", seconds)
-    findings = _roles(agents, groups)
+        started = time.monotonic()
+        play_budget = _budget(SHARE_OF_PLAY * seconds, episodes)
+        played = play_env(env, budget=play_budget, seed=seed, on_progress=on_progress, on_reset=add_views)
+        reset_budget = _budget(started + seconds - time.monotonic(), episodes)
+        reset_env(env, budget=reset_budget, seed=seed, on_progress=on_progress, on_reset=add_views)
+    subject = f"--env {name}" + (f" --alike {','.join(alike)}" if alike else "")
+    advice = Advice(_look_into(name), _longer(subject, seconds, episodes))
+    findings = _roles(agents, groups, is_given=bool(alike))
     for group, first_views in zip(groups, views, strict=True):
-        suffix = f" of {stem(agents[group[0]])}" if len(group) < len(agents) else ""
-        findings.append(first_views.finding(suffix, next_command))
-        findings += env_findings(played, agents, group, suffix=suffix, next_command=next_command)
+        suffix = f" of {_group_name(agents, group)}" if len(group) < len(agents) else ""
+        findings.append(first_views.finding(suffix, advice=advice.next, more=advice.more))
+        findings += env_findings(played, agents, group, suffix=suffix, advice=advice)
     return _answer(findings, started)
 
 
 def load_env(text: str) -> Callable[[], "ParallelEnv"]:
-    """What `module:factory` names, looked for in the working folder too; the factory is not called yet."""
+    """Import the factory `module:factory`, also from the working folder. The factory is not called."""
     return load_factory(text, "environment")
 
 
-def tables_findings(played: TablesPlayed, *, deeds: bool, next_command: str) -> list[Finding]:
-    """What random play of a game of ours says; without deeds, ties cannot be told."""
+def game_findings(played: GamePlayed, *, events: bool, advice: Advice) -> list[Finding]:
+    """The findings of random play of a game of hopplus. Without declared events there is no finding about ties."""
     seats = tuple(map(player_name, range(played.returns.shape[1])))
-    returns = _returns(played.returns, seats, next_command=next_command)
+    returns = _returns(played.returns, seats, advice=advice)
     findings = [standing_out(returns), *trends(returns)]
-    if deeds and played.ties.any():
+    if events and played.ties.any():
         shares = played.tie_excess * (played.ties.size / played.ties.sum())
         what = "share of a tie's reward beyond an equal one"
-        findings.append(standing_out(Measured("ties", "game: rules", what, shares, seats, TIE_MATTERS, next_command)))
+        ties = Measured("ties", "game: rules", what, shares, seats, TIE_MATTERS, advice.next, advice.more)
+        findings.append(standing_out(ties))
     return findings
 
 
 def env_findings(
-    played: EnvPlayed, agents: Sequence[Hashable], group: Sequence[int], *, suffix: str, next_command: str
+    played: EnvPlayed, agents: Sequence[Hashable], group: Sequence[int], *, suffix: str, advice: Advice
 ) -> list[Finding]:
-    """What random play of an environment says about agents of one role."""
+    """The findings of random play of an environment about one group of agents."""
     seats = tuple(str(agents[index]) for index in group)
     steps = played.steps[:, list(group)]
     staying = Measured(
@@ -109,71 +149,121 @@ def env_findings(
         steps,
         seats,
         MATTERS * scale_of(steps),
-        next_command,
+        advice.next,
+        advice.more,
     )
-    returns = _returns(played.returns[:, list(group)], seats, suffix=suffix, next_command=next_command)
+    returns = _returns(played.returns[:, list(group)], seats, suffix=suffix, advice=advice)
     return [standing_out(returns), *trends(returns), standing_out(staying)]
 
 
-def _returns(returns: np.ndarray, seats: tuple[str, ...], *, suffix: str = "", next_command: str) -> Measured:
+def _returns(returns: np.ndarray, seats: tuple[str, ...], *, suffix: str = "", advice: Advice) -> Measured:
     matters = MATTERS * scale_of(returns)
-    return Measured(f"returns{suffix}", "game: returns", "return", returns, seats, matters, next_command)
+    return Measured(f"returns{suffix}", "game: returns", "return", returns, seats, matters, advice.next, advice.more)
 
 
 def stem(agent: Hashable) -> str:
-    """An agent's role by its name: `adversary_0` is an adversary."""
+    """An agent's role by its name: `adversary_0` has the role `adversary`."""
     return re.sub(r"[\W_]*\d+$", "", str(agent)) or "agent"
 
 
 def groups_of(agents: Sequence[Hashable]) -> list[list[int]]:
-    """The agents of each role that has two or more; agents of different roles may be treated differently."""
+    """The indices of the agents of each role that has two agents or more."""
     stems = [stem(agent) for agent in agents]
     groups = [[index for index, other in enumerate(stems) if other == role] for role in dict.fromkeys(stems)]
     return [group for group in groups if len(group) > 1]
 
 
-def _roles(agents: Sequence[Hashable], groups: Sequence[Sequence[int]]) -> list[Finding]:
-    """Says who is compared with whom, where that is not all with all."""
-    if groups and len(groups[0]) == len(agents):
+def _named_group(agents: Sequence[Hashable], alike: Sequence[str], name: str) -> list[int]:
+    """The indices of the agents that `alike` names."""
+    known = [str(agent) for agent in agents]
+    wanted = known if tuple(alike) == (ALL_ALIKE,) else list(dict.fromkeys(alike))
+    if unknown := [each for each in wanted if each not in known]:
+        raise ValueError(f"{name!r} has no agent {unknown[0]!r}; its agents are {', '.join(known)}")
+    if len(wanted) < 2:
+        raise ValueError(f"--alike names {len(wanted)} agent of {name!r}; name two or more")
+    return [known.index(each) for each in wanted]
+
+
+def _cannot_compare(agents: Sequence[Hashable], name: str) -> str:
+    names = list(map(str, agents))
+    if len(names) < 2:
+        return f"{name!r} has only one agent, {names[0]}; give an environment with two or more"
+    return (
+        f"no agents of {name!r} can be compared: by their names ({', '.join(names)}) no two have the same role; "
+        f"if all have the same role, add --alike {ALL_ALIKE}; if some do, name them, as in "
+        f"--alike {','.join(names[:2])}"
+    )
+
+
+def _group_name(agents: Sequence[Hashable], group: Sequence[int]) -> str:
+    """The role of the agents if they share one; otherwise their names."""
+    roles = {stem(agents[index]) for index in group}
+    return roles.pop() if len(roles) == 1 else ", ".join(str(agents[index]) for index in group)
+
+
+def _roles(agents: Sequence[Hashable], groups: Sequence[Sequence[int]], *, is_given: bool) -> list[Finding]:
+    """A finding that names the agents that are compared; none if all are."""
+    if len(groups[0]) == len(agents):
         return []
-    roles = ", ".join(dict.fromkeys(map(stem, agents)))
-    if not groups:
-        says = f"no two agents have the same role by their names ({roles}), so none are compared; number those alike"
-        return [Finding("roles", "game: roles", "not enough evidence", says)]
-    says = f"by their names agents have different roles ({roles}); only agents of the same role are compared"
-    return [Finding("roles", "game: roles", "fine", says)]
+    if is_given:
+        says = f"only {_group_name(agents, groups[0])} are compared, as --alike says"
+    else:
+        roles = ", ".join(dict.fromkeys(map(stem, agents)))
+        says = f"by their names agents have different roles ({roles}); only agents of the same role are compared"
+        says += "; use --alike to compare others"
+    return [Finding("roles", "game: roles", "exact", "fine", says)]
 
 
 def _promise_finding(promise: contract.Finding, name: str) -> Finding:
+    """A promise of the contract as a finding. Spawns are tested by a chi-square at a fixed level; the rest is exact."""
     module = PROMISES.get(promise.name, "game: rules")
+    about = partial(Finding, f"contract, {promise.name}", module)
+    about = partial(about, "test", threshold=SPAWN_LEVEL) if promise.name == "spawns" else partial(about, "exact")
     if promise.fault:
-        return Finding(f"contract, {promise.name}", module, "broken", promise.fault, next=f"hopplus check {name}")
-    return Finding(f"contract, {promise.name}", module, "fine", promise.promise)
+        return about("broken", promise.fault, next=f"hopplus check {name}")
+    return about("fine", promise.promise)
 
 
 def _checked(env: Any, name: str) -> "ParallelEnv":
     try:
         from pettingzoo import ParallelEnv
     except ImportError as error:
-        raise ImportError('asking an environment needs an extra; run: pip install "hopplus[pettingzoo]"') from error
+        raise ImportError('--env needs PettingZoo; run: pip install "hopplus[pettingzoo]"') from error
     if not isinstance(env, ParallelEnv):
         raise ValueError(
-            f"{name!r} gives a {type(env).__name__}, which is no pettingzoo.ParallelEnv; "
-            "an AECEnv whose agents act at once can be wrapped in pettingzoo.utils.aec_to_parallel"
+            f"{name!r} gives a {type(env).__name__}, which is no pettingzoo.ParallelEnv; give a factory of one, or "
+            "wrap an AECEnv in pettingzoo.utils.aec_to_parallel"
         )
     if not getattr(env, "possible_agents", None):
-        raise ValueError(f"{name!r} does not say its possible_agents, so that its seats are not known")
+        raise ValueError(f"{name!r} has no possible_agents; set them, so that its seats are known")
     return env
 
 
-def _longer(subject: str, seconds: float) -> str:
-    return f"hopplus doctor game {subject} --seconds {10 * seconds:g}"
+def _check_budget(seconds: float, episodes: int | None) -> None:
+    if not seconds >= 0:
+        raise ValueError(f"--seconds is {seconds:g}; give 0 or more")
+    if episodes is not None and episodes < 1:
+        raise ValueError(f"--episodes is {episodes}; give 1 or more")
+
+
+def _budget(seconds: float, episodes: int | None) -> Budget:
+    """A budget that starts now."""
+    return Budget(time.monotonic() + seconds) if episodes is None else Budget(episodes=episodes)
+
+
+def _longer(subject: str, seconds: float, episodes: int | None) -> str:
+    more = f"--seconds {10 * seconds:g}" if episodes is None else f"--episodes {10 * episodes}"
+    return f"hopplus doctor game {subject} {more}"
+
+
+def _look_into(name: str) -> str:
+    return f"look in {name} for code that depends on an agent's index: spawns, ties, the order of moves, payoffs"
 
 
 def _answer(findings: Sequence[Finding], started: float) -> Answer:
-    """With verdicts already, for whoever asks nothing else."""
+    """The answer with its verdicts, adjusted over its own tests."""
     return settled([Answer(QUESTION, ASKS, tuple(findings), time.monotonic() - started)])[0]
 
 
 def _silent(_: str) -> None:
-    """Where nobody watches."""
+    """Show no progress."""

@@ -1,4 +1,4 @@
-"""Who is reached when one seat is changed? Only itself, where seats are independent of each other."""
+"""Which seats change when one seat is changed? If seats are independent, only that seat."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from hopplus.doctor.answer import Picture
 
 @dataclass(frozen=True)
 class Influence:
-    """How much each seat is reached by a change of each."""
+    """How much a change of each seat changes each seat."""
 
     names: tuple[str, ...]
     reached: Float64[np.ndarray, "changed seats"]
@@ -21,17 +21,17 @@ class Influence:
 
     @property
     def wrong(self) -> Float64[np.ndarray, "changed seats"]:
-        """What reaches another seat than the one that was changed."""
+        """The changes of seats other than the changed one; the diagonal is 0."""
         return self.reached - np.diag(self.own)
 
     @property
     def worst(self) -> tuple[str, str, float]:
-        """Who was changed, who was reached, and how much."""
+        """The changed seat, the other seat that changes most with it, and by how much."""
         changed, seat = np.unravel_index(self.wrong.argmax(), self.wrong.shape)
         return self.names[changed], self.names[seat], float(self.wrong.max())
 
     def picture(self, title: str, changed: str, reached: str, most: float = np.inf) -> Picture:
-        """A matrix; `changed` and `reached` say what of a seat its rows and columns are, numbers end at `most`."""
+        """A matrix with rows "`changed` of seat" and columns "`reached` of seat"; numbers are cut at `most`."""
         rows = tuple(f"{changed} of {name}" for name in self.names)
         shown = np.minimum(self.reached, most).T.tolist()
         return Picture(

@@ -1,13 +1,12 @@
-"""Which module brings the symptom? The agent is built up from plain PPO, one module after the other, and each rung is
-trained with shared and with independent parameters. The first rung on which the symptom appears names the module.
+"""Which module causes a symptom? The ladder builds the agent up from plain PPO, one module at a time, and trains each
+rung with shared and with independent parameters. The first rung with the symptom names the module.
 
     ppo | + others | + goals | + world | + imagination, actor only | full
 
-Others come before goals: here goals are what models of the others are asked about. Rungs are trials of a study, so the
-ladder runs on Ray, goes on where it was stopped, and every rung is a run folder that any other command reads.
+Opponent models come before goals, because goals are an input of the opponent models. Rungs are trials of a study: the
+ladder runs on Ray, resumes after a stop, and every rung is a run folder that all other commands can read.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -16,14 +15,11 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.stats import ttest_ind
 
-from hopplus.doctor.answer import Answer, Finding, Picture, Significance
+from hopplus.agents.config import OpponentsConfig, PlanningConfig
+from hopplus.doctor.answer import Answer, Finding, OnProgress, Picture, Significance
 from hopplus.evaluation.statistics import Interval, bootstrap
-from hopplus.learning.imagination import ImaginationConfig
-from hopplus.learning.learner import LearnerConfig
-from hopplus.learning.minds import MindConfig
-from hopplus.learning.planner import PlanningConfig
-from hopplus.models.goals import GoalsConfig
-from hopplus.models.world import WorldConfig
+from hopplus.learning.config import ImaginationConfig, LearnerConfig
+from hopplus.models.config import GoalsConfig, WorldConfig
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import read_config
 from hopplus.runs.records import RETURN_TAG, Recorded, final_by_seat, final_means, read_run
@@ -38,9 +34,9 @@ RUNGS = {
     "+ imagination, actor only": "imagination",
     "full": "imagination: critic",
 }
-"""What each rung adds, and whom it blames."""
+"""The rungs, and the module that each adds and blames."""
 MATTERS: dict[Symptom, float] = {"value_loss": 0.5, "seats": 0.1, "return": 0.1}
-"""Of plain PPO's value loss, of the mean return, of PPO's return."""
+"""The smallest effect that matters: shares of plain PPO's value loss, of the mean return, and of PPO's return."""
 WORDS: dict[Symptom, str] = {
     "value_loss": "value loss on real data",
     "seats": "distance of the best seat from the worst",
@@ -50,16 +46,16 @@ WORDS: dict[Symptom, str] = {
 
 @dataclass(frozen=True)
 class Ladder:
-    """The rungs as a study, and what is looked for on them."""
+    """The rungs as a study, and the symptom to look for."""
 
     study: Study
     symptom: Symptom
 
 
 def read_ladder(folder: Path, symptom: Symptom, steps: int | None = None) -> Ladder:
-    """The ladder of a run: its settings are the top."""
+    """The ladder of a run; the run's settings are the top rung."""
     config = read_config(folder)
-    config = replace(config, steps=steps or config.steps, pretrained=None, begin_with=None, wandb=None)
+    config = replace(config, steps=steps or config.steps, pretrained=None, init_from=None, wandb=None)
     variants = {
         f"{rung}, {sharing}": replace(config, agent=_agent(rung, config), learner=replace(learner, sharing=sharing))
         for rung, learner in rungs(config.learner).items()
@@ -69,52 +65,58 @@ def read_ladder(folder: Path, symptom: Symptom, steps: int | None = None) -> Lad
 
 
 def _agent(rung: str, config: RunConfig) -> str:
-    """The name under which a rung is kept: what it is made of is in its settings."""
+    """The agent name that a rung's run folder records."""
     return "ppo" if rung == "ppo" else config.agent
 
 
 def rungs(full: LearnerConfig) -> dict[str, LearnerConfig]:
-    """From plain PPO to the whole agent; rungs that would add nothing are left out."""
-    nobody = replace(full, mind=MindConfig(), planning=PlanningConfig(), imagination=ImaginationConfig())
-    nothing = replace(nobody, world=WorldConfig())
-    with_others = replace(nothing, mind=MindConfig(GoalsConfig(), full.mind.others))
-    with_goals = replace(nothing, mind=full.mind)
+    """The settings of each rung, from plain PPO to the full agent. A rung equal to an earlier one is left out."""
+    ppo = replace(
+        full,
+        opponents=OpponentsConfig(),
+        planning=PlanningConfig(),
+        imagination=ImaginationConfig(),
+        world=WorldConfig(),
+    )
+    with_others = replace(ppo, opponents=OpponentsConfig(GoalsConfig(), full.opponents.others))
+    with_goals = replace(ppo, opponents=full.opponents)
     with_world = replace(with_goals, world=full.world)
     for_actor = replace(full.imagination, critic="real") if full.imagination.is_used else full.imagination
     actor_only = replace(with_world, imagination=for_actor)
-    built = dict(zip(RUNGS, (nothing, with_others, with_goals, with_world, actor_only, full), strict=True))
-    found: dict[str, LearnerConfig] = {}
+    built = dict(zip(RUNGS, (ppo, with_others, with_goals, with_world, actor_only, full), strict=True))
+    different: dict[str, LearnerConfig] = {}
     for name, config in built.items():
-        if config not in found.values():
-            found[name] = config
-    return found
+        if config not in different.values():
+            different[name] = config
+    return different
 
 
-def climb(ladder: Ladder, out: Path, *, tell: Callable[[str], None] = lambda _: None) -> Answer:
-    """Train what is not trained yet, and compare."""
-    ended = run_study(ladder.study, out, on_state=lambda trial, state, _: tell(f"{trial.variant}: {state}"))
+def climb(ladder: Ladder, out: Path, *, on_progress: OnProgress = lambda _: None) -> Answer:
+    """Train the rungs that are not trained yet, and compare all."""
+    ended = run_study(ladder.study, out, on_state=lambda trial, state, _: on_progress(f"{trial.variant}: {state}"))
     if failed := [one for one in ended if one.reason]:
-        raise ValueError(f"{failed[0].trial.variant}: {failed[0].reason}")
+        reason = f"{failed[0].trial.variant}: {failed[0].reason}"
+        raise ValueError(f"{reason}; see `hopplus study status {out}`, then run the command again")
     records = {trial.variant: read_run(out / trial.place) for trial in ladder.study.all_trials()}
     findings = [
         finding for sharing in ("independent", "shared") for finding in compare(records, sharing, ladder.symptom)
     ]
-    return Answer("ladder", "which module brings the symptom?", tuple(findings))
+    return Answer("ladder", "which module causes the symptom?", tuple(findings))
 
 
 def compare(records: dict[str, Recorded], sharing: str, symptom: Symptom) -> list[Finding]:
-    """Every rung against plain PPO with the same sharing of parameters."""
-    found = {
+    """Compare every rung with plain PPO, with the same sharing of parameters."""
+    by_rung = {
         name.removesuffix(f", {sharing}"): symptom_of(record, symptom)
         for name, record in records.items()
         if name.endswith(f", {sharing}")
     }
-    base = found["ppo"]
-    boxes = {name: values.tolist() for name, values in found.items()}
+    base = by_rung["ppo"]
+    boxes = {name: values.tolist() for name, values in by_rung.items()}
     picture = Picture("boxes", f"{WORDS[symptom]} at the end of training, {sharing} parameters", tuple(boxes), boxes)
     return [
         _rung(name, sharing, symptom, base, values, picture)
-        for name, values in found.items()
+        for name, values in by_rung.items()
         if name != "ppo"
     ]  # fmt: skip
 
@@ -127,17 +129,17 @@ def _rung(name: str, sharing: str, symptom: Symptom, base: np.ndarray, values: n
     unit = "of the mean return" if symptom == "seats" else "of plain PPO's"
     test = Significance(p_value, MATTERS[symptom])
     worse = Interval(max(effect.estimate, 0.0), effect.low, effect.high)
-    return Finding(f"{name}, {sharing}", RUNGS[name], "fine", says, worse, unit, test, picture)
+    return Finding(f"{name}, {sharing}", RUNGS[name], "test", "fine", says, worse, unit, test, picture)
 
 
 def _p_value(values: np.ndarray, base: np.ndarray) -> float:
-    _, p_value = ttest_ind(values, base, equal_var=False, alternative="greater")
-    found = float(np.asarray(p_value))
-    return found if np.isfinite(found) else 1.0
+    """One-sided p-value of Welch's t-test: are the values greater than the base?"""
+    p_value = float(np.asarray(ttest_ind(values, base, equal_var=False, alternative="greater")[1]))
+    return p_value if np.isfinite(p_value) else 1.0
 
 
 def symptom_of(record: Recorded, symptom: Symptom) -> Float64[np.ndarray, " seeds"]:
-    """The greater, the worse; at the end of training, by seed."""
+    """The size of the symptom at the end of training, for each seed; greater is worse."""
     if symptom == "value_loss":
         return final_means(record, "policy/value_loss_real")
     returns = final_means(record, RETURN_TAG)

@@ -1,6 +1,7 @@
-"""Random play for as long as there is time: of many tables of a game at once, or of a PettingZoo environment."""
+"""Play a game or a PettingZoo environment at random until a budget is spent."""
 
 import copy
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Float64, Key
 
-from hopplus.doctor.answer import Tell
-from hopplus.evaluation.fairness import NUM_TABLES
+from hopplus.doctor.answer import OnProgress
+from hopplus.evaluation.fairness import NUM_ENVS
 from hopplus.games.coplayers import Lineup, Random
 from hopplus.games.game import Game
 from hopplus.games.rollout import Episode, play_episode
@@ -20,56 +21,71 @@ from hopplus.games.rollout import Episode, play_episode
 if TYPE_CHECKING:
     from pettingzoo import ParallelEnv
 
+OnReset = Callable[[Mapping[Any, Any]], None]
+"""Called with the first observation of each agent."""
 MOST_EPISODES = 200_000
-"""Enough to rule out an advantage that matters in our games, and then the machine's speed changes nothing."""
+"""Enough episodes to rule out an advantage that matters in the games of hopplus."""
 MOST_STEPS = 1_000
-"""An episode of somebody's environment is cut here: some never end."""
+"""An episode of a PettingZoo environment is cut after this many steps, because some never end."""
 MOST_RESETS = 20_000
 
 
 @dataclass(frozen=True)
-class TablesPlayed:
-    """What many episodes of a game of ours brought each seat."""
+class Budget:
+    """How long to play: until a time, or a number of episodes. Only a number is the same on every machine."""
+
+    deadline: float = math.inf
+    """A value of `time.monotonic`."""
+    episodes: int = MOST_EPISODES
+
+    def is_spent(self, episodes: int) -> bool:
+        return episodes >= self.episodes or time.monotonic() >= self.deadline
+
+
+@dataclass(frozen=True)
+class GamePlayed:
+    """Returns and ties of each seat, for many episodes of a game of hopplus."""
 
     returns: Float64[np.ndarray, "episodes seats"]
     tie_excess: Float64[np.ndarray, "episodes seats"]
-    """The share that a seat had of the reward of a tie, less an equal share, summed over the ties that it was in."""
+    """A seat's share of the reward of a tie, minus an equal share, summed over its ties."""
     ties: Float64[np.ndarray, "episodes seats"]
-    """How many ties a seat was in."""
+    """The number of a seat's ties."""
 
 
 @dataclass(frozen=True)
 class EnvPlayed:
-    """What many episodes of an environment brought each agent, in the order of `possible_agents`."""
+    """Returns and steps of each agent, in the order of `possible_agents`, for many episodes of an environment."""
 
     returns: Float64[np.ndarray, "episodes agents"]
     steps: Float64[np.ndarray, "episodes agents"]
-    """How many steps the agent acted in."""
+    """The number of steps in which the agent acted."""
 
 
-def play_tables(game: Game, *, deadline: float, seed: int, tell: Tell) -> TablesPlayed:
-    """One batch of episodes at least, then more until the deadline."""
-    everybody = Lineup((Random(),) * game.spec.num_agents)
+def play_game(game: Game, *, budget: Budget, seed: int, on_progress: OnProgress) -> GamePlayed:
+    """Play whole batches of episodes until the budget is spent, and at least one batch."""
+    players = Lineup((Random(),) * game.spec.num_agents)
 
-    def one_table(key: Key[Array, ""]) -> tuple[Float32[Array, " agents"], ...]:
-        episode = play_episode(game, everybody, key=key)
+    def one_env(key: Key[Array, ""]) -> tuple[Float32[Array, " agents"], ...]:
+        episode = play_episode(game, players, key=key)
         return episode.returns, *_ties(game, episode)
 
-    batch = jax.jit(jax.vmap(one_table))
+    batch = jax.jit(jax.vmap(one_env))
     batches, played = [], 0
-    while not played or (played < MOST_EPISODES and time.monotonic() < deadline):
+    while not played or not budget.is_spent(played):
         key = jax.random.fold_in(jax.random.key(seed), len(batches))
-        batches.append(jax.device_get(batch(jax.random.split(key, NUM_TABLES))))
-        played += NUM_TABLES
-        tell(f"random play: {played:,} episodes")
-    return TablesPlayed(*(np.concatenate(parts).astype(np.float64) for parts in zip(*batches, strict=True)))
+        batches.append(jax.device_get(batch(jax.random.split(key, NUM_ENVS))))
+        played += NUM_ENVS
+        on_progress(f"random play: {played:,} episodes")
+    return GamePlayed(*(np.concatenate(parts).astype(np.float64) for parts in zip(*batches, strict=True)))
 
 
 def _ties(game: Game, episode: Episode) -> tuple[Float32[Array, " agents"], Float32[Array, " agents"]]:
-    """Steps in which several seats did the same deed, paid or not, and were together paid for it."""
-    deeds = game.spec.deed_actions
+    """Each seat's excess share and its number of ties: steps in which several seats do the same event and at least one
+    of them is paid for it."""
+    events = game.spec.event_actions
     legal = jax.vmap(game.legal)(jax.tree.map(lambda leaf: leaf[:-1], episode.states))
-    did: Bool[Array, "steps agents deeds"] = (episode.actions[..., None] == deeds) & legal[..., deeds]
+    did: Bool[Array, "steps agents events"] = (episode.actions[..., None] == events) & legal[..., events]
     paid = jnp.where(did, episode.rewards[..., None], 0.0)
     doers, pot = jnp.sum(did, axis=1, keepdims=True), jnp.sum(paid, axis=1, keepdims=True)
     tied = did & (doers > 1) & (pot > 0)
@@ -78,20 +94,25 @@ def _ties(game: Game, episode: Episode) -> tuple[Float32[Array, " agents"], Floa
 
 
 def play_env(
-    env: "ParallelEnv", *, deadline: float, seed: int, tell: Tell, on_reset: Callable[[Mapping[Any, Any]], None]
+    env: "ParallelEnv",
+    *,
+    budget: Budget,
+    seed: int,
+    on_progress: OnProgress,
+    on_reset: OnReset,
 ) -> EnvPlayed:
-    """Whole episodes of legal random play until the deadline; `on_reset` is shown what each agent sees first."""
+    """Play whole episodes of random legal actions until the budget is spent. `on_reset` gets the first observations."""
     random = np.random.default_rng(seed)
     spaces = {agent: copy.deepcopy(env.action_space(agent)) for agent in env.possible_agents}
     for space in spaces.values():
         space.seed(int(random.integers(2**31)))
     seats = {agent: index for index, agent in enumerate(env.possible_agents)}
     returns, steps = [], []
-    while len(returns) < MOST_EPISODES and time.monotonic() < deadline:
+    while not budget.is_spent(len(returns)):
         observations, infos = env.reset(seed=int(random.integers(2**31)))
         on_reset(observations)
         got, acted = np.zeros(len(seats)), np.zeros(len(seats))
-        while env.agents and acted.max() < MOST_STEPS and time.monotonic() < deadline:
+        while env.agents and acted.max() < MOST_STEPS and time.monotonic() < budget.deadline:
             actions = {agent: _sample(spaces[agent], observations[agent], infos.get(agent)) for agent in env.agents}
             observations, rewards, _, _, infos = env.step(actions)
             acted[[seats[agent] for agent in actions]] += 1
@@ -100,26 +121,31 @@ def play_env(
         if not env.agents or acted.max() >= MOST_STEPS:
             returns.append(got)
             steps.append(acted)
-            tell(f"random play: {len(returns):,} episodes")
+            on_progress(f"random play: {len(returns):,} episodes")
     shape = (-1, len(seats))
     return EnvPlayed(np.reshape(np.array(returns), shape), np.reshape(np.array(steps), shape))
 
 
 def reset_env(
-    env: "ParallelEnv", *, deadline: float, seed: int, tell: Tell, on_reset: Callable[[Mapping[Any, Any]], None]
+    env: "ParallelEnv",
+    *,
+    budget: Budget,
+    seed: int,
+    on_progress: OnProgress,
+    on_reset: OnReset,
 ) -> None:
-    """Only the beginnings of episodes, of which there can be many more."""
+    """Reset the environment again and again, without playing, until the budget is spent."""
     random = np.random.default_rng((seed, 1))
     for count in range(1, MOST_RESETS + 1):
-        if time.monotonic() >= deadline:
+        if budget.is_spent(count - 1):
             return
         observations, _ = env.reset(seed=int(random.integers(2**31)))
         on_reset(observations)
-        tell(f"beginnings: {count:,}")
+        on_progress(f"resets: {count:,}")
 
 
 def _sample(space: Any, observation: Any, info: Mapping[str, Any] | None) -> Any:
-    """A legal action, where the observation or the info says what is legal."""
+    """Sample an action, a legal one if the observation or the info has an `action_mask`."""
     mask = observation.get("action_mask") if isinstance(observation, Mapping) else None
     if mask is None and info is not None:
         mask = info.get("action_mask")

@@ -1,10 +1,10 @@
-"""Adaptation without a gradient step: one frozen learner with every company of scripted co-players.
+"""Adaptation without a gradient step: one frozen agent with every line-up of scripted co-players.
 
-    normalised return of a company = (agent - uniform legal play) / (oracle - uniform legal play)
+    normalised return with a line-up = (agent - uniform legal play) / (oracle - uniform legal play)
 
-All are returns of the first seat, in episodes that follow each other with the same company. A company is a multiset of
-kinds, such as {nearest_stag, nearest_hare, random}. What a learner and its company do is chosen by numbers, so that all
-companies, seeds and players are rows of one compiled program.
+All are returns of the first seat, in consecutive episodes with the same co-players. A line-up is a multiset of kinds,
+such as {nearest_stag, nearest_hare, random}. Players are chosen by numbers, so that all line-ups, seeds and players are
+rows of one compiled program.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,27 +17,30 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Float64, Int32, Key
 
-from hopplus.evaluation.clairvoyant import Known, goals_of, inform
+from hopplus.evaluation.known_co_players import Known, goals_of, inform
 from hopplus.evaluation.series import play_rows
-from hopplus.games.coplayers import Lineup, Memory, Policy, read_policies
+from hopplus.games.coplayers import Lineup, Policy, PolicyState, read_policies
 from hopplus.games.game import Game, GameSpec, Observation, views_of_others
 from hopplus.planning import beliefs
 
 LETTERS = {"nearest_stag": "N", "nearest_hare": "H", "random": "R", "patient_stag(3)": "P"}
-"""What a co-player can be, and the letter that stands for it."""
+"""The kinds of co-players, and the letter of each."""
 KINDS = ("nearest_stag", "nearest_hare", "random")
-"""What co-players are unless said otherwise, and what the player by belief takes them for."""
+"""The default kinds of co-players, and the kinds that the player by belief considers."""
 STAG_HUNTER = KINDS.index("nearest_stag")
 ENOUGH = 0.5
-"""How likely a partner must be for stags to be worth the way."""
+"""The player by belief hunts stags if a partner is at least this likely."""
 SMALLEST_GAIN = 0.05
-"""An oracle that gains less than this over uniform play cannot tell a good agent from a bad one."""
+"""Below this gain of the oracle over uniform play, a normalised return is mostly noise."""
 
 
-def lineups(spec: GameSpec, kinds: Sequence[str] = KINDS) -> list[tuple[str, ...]]:
-    """Every company of these kinds that a learner can have."""
+def all_lineups(spec: GameSpec, kinds: Sequence[str] = KINDS) -> list[tuple[str, ...]]:
+    """Every line-up of co-players of these kinds."""
     if not spec.has_plane("stags") or spec.num_agents < 2:
-        raise ValueError(f"adaptation is measured among hunters of stags and hares; {spec.name} is no such game")
+        raise ValueError(
+            f"adaptation is measured among stag and hare hunters; {spec.name} is no such game. Give a run on a stag "
+            "hunt with two players or more"
+        )
     unknown = [kind for kind in kinds if kind not in LETTERS]
     if unknown or len(set(kinds)) < len(kinds) or not kinds:
         raise ValueError(f"--kinds is {','.join(kinds)}; give some of {', '.join(LETTERS)}, each once")
@@ -55,31 +58,31 @@ def scripts(spec: GameSpec, kinds: Sequence[str] = KINDS) -> tuple[Policy, ...]:
 
 
 class OneOf(Policy):
-    """One of several players, told by its number. Which one is data, so that one program serves for all of them.
+    """One of several players, chosen by its number. The number is data, so that one program serves all players.
 
-    Nobody else is asked, as long as the number is not mapped over.
+    Only the chosen player is evaluated, unless the number is mapped over.
     """
 
     policies: tuple[Policy, ...]
     choice: Int32[Array, "*rows"]
 
-    def start(self) -> Memory:
-        return tuple(policy.start() for policy in self.policies)
+    def init(self) -> PolicyState:
+        return tuple(policy.init() for policy in self.policies)
 
-    def again(self, memory: Memory) -> Memory:
-        return tuple(policy.again(own) for policy, own in zip(self.policies, memory, strict=True))
+    def next_episode(self, state: PolicyState) -> PolicyState:
+        return tuple(policy.next_episode(own) for policy, own in zip(self.policies, state, strict=True))
 
-    def __call__(self, observation, legal, memory):
-        def ask(index, observation, legal, memory):
-            probabilities, remembered = self.policies[index](observation, legal, memory[index])
-            return probabilities.astype(jnp.float32), (*memory[:index], remembered, *memory[index + 1 :])
+    def __call__(self, observation, legal, policy_state):
+        def ask(index, observation, legal, policy_state):
+            probabilities, own_state = self.policies[index](observation, legal, policy_state[index])
+            return probabilities.astype(jnp.float32), (*policy_state[:index], own_state, *policy_state[index + 1 :])
 
         each = [partial(ask, index) for index in range(len(self.policies))]
-        return jax.lax.switch(self.choice, each, observation, legal, memory)
+        return jax.lax.switch(self.choice, each, observation, legal, policy_state)
 
 
-class Suspicion(eqx.Module):
-    """What a player who infers remembers: its beliefs, and what it expected of each co-player in the state before."""
+class KindBeliefs(eqx.Module):
+    """The state of `ByBelief`: its beliefs about kinds, and what it predicted of each co-player in the last state."""
 
     belief: Float32[Array, "*batch others kinds"]
     predicted: Float32[Array, "*batch others kinds actions"]
@@ -87,10 +90,10 @@ class Suspicion(eqx.Module):
 
 
 class ByBelief(Policy):
-    """Hunts stags while it believes in a partner, else hares: as good as one can play with two scripts to choose from.
+    """Hunts stags while a partner is likely, else hares: the best play with two scripts to choose from.
 
-    A Bayes filter for each co-player over the kinds it can be, with the true scripts as the likelihoods and the
-    smoothing of `planning.beliefs`. It begins uniform in every episode, and sees nothing but its own views.
+    It keeps a Bayes filter over the kinds of each co-player, with the true scripts as likelihoods and the smoothing of
+    `planning.beliefs`. The filter starts uniform in every episode and uses only the player's own views.
     """
 
     game: Game
@@ -98,32 +101,34 @@ class ByBelief(Policy):
     for_stags: Policy
     for_hares: Policy
 
-    def start(self) -> Suspicion:
+    def init(self) -> KindBeliefs:
         others, actions = self.game.spec.num_agents - 1, self.game.spec.num_actions
-        return Suspicion(
+        return KindBeliefs(
             belief=jnp.full((others, len(self.kinds)), 1 / len(self.kinds), jnp.float32),
             predicted=jnp.zeros((others, len(self.kinds), actions), jnp.float32),
             legal=jnp.zeros((others, actions), bool),
         )
 
-    def __call__(self, observation, legal, memory):
-        belief = jax.vmap(beliefs.update)(memory.belief, memory.predicted, memory.legal, observation.last_actions[1:])
+    def __call__(self, observation, legal, policy_state):
+        belief = jax.vmap(beliefs.update)(
+            policy_state.belief, policy_state.predicted, policy_state.legal, observation.last_actions[1:]
+        )
         views = views_of_others(self.game.spec, observation)
-        may_do = jax.vmap(self.game.legal_in_view)(views)
-        remembered = Suspicion(belief, jax.vmap(self._expected)(views, may_do), may_do)
+        others_legal = jax.vmap(self.game.legal_in_view)(views)
+        beliefs_now = KindBeliefs(belief, jax.vmap(self._predict)(views, others_legal), others_legal)
         present = jnp.any(views.planes[..., 0] > 0, axis=(1, 2))
         hunting_stags, _ = self.for_stags(observation, legal, ())
         hunting_hares, _ = self.for_hares(observation, legal, ())
         wanted = partner_probability(belief[:, STAG_HUNTER], present) >= ENOUGH
-        return jnp.where(wanted, hunting_stags, hunting_hares), remembered
+        return jnp.where(wanted, hunting_stags, hunting_hares), beliefs_now
 
-    def _expected(self, view: Observation, legal: Bool[Array, " actions"]) -> Float32[Array, "kinds actions"]:
-        """What a co-player of each kind would do. The kinds remember nothing."""
-        return jnp.stack([kind(view, legal, kind.start())[0] for kind in self.kinds])
+    def _predict(self, view: Observation, legal: Bool[Array, " actions"]) -> Float32[Array, "kinds actions"]:
+        """The action distribution of a co-player of each kind. These kinds have no state."""
+        return jnp.stack([kind(view, legal, kind.init())[0] for kind in self.kinds])
 
 
 def partner_probability(hunts_stags: Float32[Array, " others"], present: Bool[Array, " others"]) -> Float32[Array, ""]:
-    """That one co-player at least is still on the board and hunts stags."""
+    """The probability that at least one co-player is on the board and hunts stags."""
     return 1 - jnp.prod(jnp.where(present, 1 - hunts_stags, 1.0))
 
 
@@ -133,11 +138,11 @@ def by_belief(game: Game) -> ByBelief:
     return ByBelief(game, kinds, for_stags=kinds[0], for_hares=kinds[1])
 
 
-def returns_in_company(
+def first_seat_returns(
     game: Game,
     players: Sequence[Policy],
     choices: Sequence[int],
-    companies: Sequence[tuple[str, ...]],
+    lineups: Sequence[tuple[str, ...]],
     num_series: int,
     length: int = 1,
     *,
@@ -145,26 +150,27 @@ def returns_in_company(
     key: Key[Array, ""],
     on_row: Callable[[], None] | None = None,
 ) -> Float32[np.ndarray, "rows {num_series} {length}"]:
-    """What the first seat gets. Row i: player number choices[i] with companies[i] in the seats after it.
+    """The returns of the first seat. Row i: player number choices[i] with lineups[i] in the seats after it.
 
-    Every array of a player has a leading axis of rows; a script has no arrays. A planner can be told the truth.
+    Every array of a player has a leading axis of rows; a script has no arrays. `known` gives a planner the true goals
+    of its co-players, or the co-players themselves.
     """
-    names = sorted({name for company in companies for name in company})
+    names = sorted({name for lineup in lineups for name in lineup})
     kinds = scripts(game.spec, names)
-    numbers = np.array([[names.index(name) for name in company] for company in companies], np.int32)
+    numbers = np.array([[names.index(name) for name in lineup] for lineup in lineups], np.int32)
     others = [OneOf(kinds, jnp.asarray(column)) for column in numbers.T]
     if known != "nothing":
-        goals = jnp.asarray(np.stack([goals_of(game.spec, company) for company in companies]))
+        goals = jnp.asarray(np.stack([goals_of(game.spec, lineup) for lineup in lineups]))
         players = [inform(player, goals, tuple(others) if known == "others" else ()) for player in players]
     first = OneOf(tuple(players), jnp.array(choices, jnp.int32))
-    table = Lineup((first, *others))
-    return play_rows(game, table, num_series, length, num_rows=len(companies), key=key, on_row=on_row)
+    seats = Lineup((first, *others))
+    return play_rows(game, seats, num_series, length, num_rows=len(lineups), key=key, on_row=on_row)
 
 
 def agent_returns(
     game: Game,
     manners: Sequence[Sequence[Policy]],
-    companies: Sequence[tuple[str, ...]],
+    lineups: Sequence[tuple[str, ...]],
     episodes: int,
     length: int = 1,
     *,
@@ -173,25 +179,25 @@ def agent_returns(
     key: Key[Array, ""],
     on_row: Callable[[], None] | None = None,
 ) -> Float64[np.ndarray, "manners {num_seeds} lineups {length}"]:
-    """A frozen agent's mean return in the first seat with every company, in each episode of a series.
+    """A frozen agent's mean return in the first seat with every line-up, in each episode of a series.
 
     `manners` are its ways to act, such as sampled and greedy: for each, the policies of its learning seats, whose
     arrays have a leading axis of seeds. Each policy sits in the first seat for an equal share of a seed's episodes.
     """
     num_seats = len(manners[0])
-    shape = (len(manners), len(companies), num_seats, num_seeds)
-    choice, company, _, _ = (index.ravel().tolist() for index in np.indices(shape))
-    copies = len(manners) * len(companies)
+    shape = (len(manners), len(lineups), num_seats, num_seeds)
+    choices, lineup_indices, _, _ = (index.ravel().tolist() for index in np.indices(shape))
+    copies = len(manners) * len(lineups)
     players = [jax.tree.map(lambda *leaves: jnp.concatenate([*leaves] * copies), *policies) for policies in manners]
-    rows = [companies[index] for index in company]
+    rows = [lineups[index] for index in lineup_indices]
     share = series_of_each(episodes, num_seats, length)
-    found = returns_in_company(game, players, choice, rows, share, length, known=known, key=key, on_row=on_row)
-    by_seat = found.mean(axis=1, dtype=np.float64).reshape(*shape, length)
+    returns = first_seat_returns(game, players, choices, rows, share, length, known=known, key=key, on_row=on_row)
+    by_seat = returns.mean(axis=1, dtype=np.float64).reshape(*shape, length)
     return by_seat.mean(axis=2).swapaxes(1, 2)
 
 
 def series_of_each(episodes: int, num_policies: int, length: int = 1) -> int:
-    """How many series each of an agent's policies plays, so that together they have as many episodes as asked for."""
+    """How many series each of an agent's policies plays, so that together they play at least `episodes`."""
     return -(-episodes // (num_policies * length))
 
 
@@ -200,10 +206,10 @@ def normalised(
     uniform: Float64[np.ndarray, " lineups"],
     oracle: Float64[np.ndarray, " lineups"],
 ) -> Float64[np.ndarray, "*seeds lineups"]:
-    """0 is uniform legal play, 1 the oracle, for each company; more than 1 where the agent beats an imperfect oracle.
+    """Returns scaled for each line-up: 0 is uniform legal play, 1 the oracle, above 1 better than the oracle.
 
-    NaN where the oracle gains less than SMALLEST_GAIN over uniform play: the quotient would be mostly noise. Such a
-    company is left out of the mean over companies.
+    NaN where the oracle gains less than SMALLEST_GAIN over uniform play: the quotient would be mostly noise. The mean
+    over line-ups leaves such a line-up out.
     """
     gain = np.where(oracle - uniform >= SMALLEST_GAIN, oracle - uniform, np.nan)
     return (agent - uniform) / gain

@@ -1,9 +1,9 @@
-"""The best prediction that is possible, computed from the scripts' own distributions instead of guessed.
+"""The best possible prediction of scripted players, computed from their own action distributions.
 
-    known      p(a | the script, what it sees)
-    inferred   sum over scripts of b(script | history) p(a | script, what it sees),  b the exact posterior
+    known      p(a | script, view)
+    inferred   sum over scripts of b(script | history) p(a | script, view),  b the exact posterior
 
-Nobody who knows no more can be right more often than the mean of the largest probability: the Bayes ceiling.
+The mean of the largest probability is the Bayes ceiling: no predictor with the same knowledge is right more often.
 """
 
 from functools import partial
@@ -24,7 +24,7 @@ class Best(eqx.Module):
 
     by_script: Float32[Array, "*episodes steps agents scripts actions"]
     beliefs: Float32[Array, "*episodes steps agents scripts"]
-    """Before the step's own action."""
+    """The posterior before the step's own action."""
     known: Float32[Array, "*episodes steps agents actions"]
     inferred: Float32[Array, "*episodes steps agents actions"]
 
@@ -39,7 +39,7 @@ def best_predictions(
     *,
     smoothing: float = 0.0,
 ) -> Best:
-    """What a predictor says that has the scripts; `smoothing` is that of a filter it is compared with."""
+    """The predictions of a predictor that has the scripts; `smoothing` is that of the filter it is compared with."""
     return jax.jit(jax.vmap(partial(_one_episode, scripts, smoothing)))(kinds, observations, legal, actions, in_game)
 
 

@@ -1,7 +1,7 @@
-"""Is the game fair? Every seat plays at random; if the game treats seats alike, their mean returns are equal.
+"""Tests whether a game is fair: every seat plays at random, and equal seats have equal mean returns.
 
-Two questions, because they miss different faults: does any seat's mean differ from the mean of all (intervals, 99.9%
-for all seats together), and do returns rise or fall with the seat's number (Page's test, in both directions)?
+Two tests, because they miss different faults: does any seat's mean differ from the mean of all (intervals, 99.9% for
+all seats together), and do returns rise or fall with the seat's number (Page's test, in both directions)?
 """
 
 from collections.abc import Callable
@@ -11,13 +11,14 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float32, Key
 
+from hopplus.core.p_values import p_words
 from hopplus.evaluation.statistics import Interval, Trend, mean_interval, page_trend
 from hopplus.games.coplayers import Lineup, Random
 from hopplus.games.game import Game
 from hopplus.games.rollout import play_episode
 
 CONFIDENCE = 0.999
-NUM_TABLES = 4096
+NUM_ENVS = 4096
 NUM_BLOCKS = 200
 """Page's test ranks the seats within blocks of episodes; their means seldom tie."""
 MIN_EPISODES = 2 * NUM_BLOCKS
@@ -25,18 +26,19 @@ MIN_EPISODES = 2 * NUM_BLOCKS
 
 @dataclass(frozen=True)
 class Fairness:
-    """What random play says about the seats of a game."""
+    """The returns of each seat of a game under random play."""
 
     episodes: int
     returns: tuple[Interval, ...]
-    """Of each seat, at 99.9%."""
+    """The return of each seat, at 99.9%."""
     advantages: tuple[Interval, ...]
-    """Of each seat over the mean of all, at 99.9% for all seats together."""
+    """The return of each seat minus the mean of all, at 99.9% for all seats together."""
     trend: Trend | None
-    """None where the seats never differ, so that there is nothing to rank."""
+    """None if the seats never differ, because there is nothing to rank."""
 
     @property
     def fault(self) -> str | None:
+        """A sentence that names the unfairness; None if the game passes both tests."""
         for seat, advantage in enumerate(self.advantages, start=1):
             if 0.0 not in advantage:
                 return (
@@ -44,27 +46,28 @@ class Fairness:
                     f"(99.9% interval {advantage.low:+.4f} to {advantage.high:+.4f})"
                 )
         if self.trend and self.trend.p_value < 1 - CONFIDENCE:
-            return (
-                f"returns are {self.trend.direction} with the seat's number (Page's test, p = {self.trend.p_value:.1e})"
-            )
+            test = f"Page's test, {p_words(self.trend.p_value)}"
+            return f"returns are {self.trend.direction} with the seat's number ({test})"
         return None
 
 
 def measure(game: Game, episodes: int, *, seed: int = 0, on_batch: Callable[[int], None] | None = None) -> Fairness:
-    """Play that many episodes at random; `on_batch` is told how many were played in each batch."""
+    """Play that many episodes at random and test them; `on_batch` gets the number of episodes of each batch."""
     return judge(random_returns(game, episodes, seed=seed, on_batch=on_batch))
 
 
 def random_returns(
     game: Game, episodes: int, *, seed: int = 0, on_batch: Callable[[int], None] | None = None
 ) -> np.ndarray:
-    """[episodes, seats]: what each seat got, all seats playing at random."""
-    everybody = Lineup((Random(),) * game.spec.num_agents)
+    """[episodes, seats]: the return of each seat when all seats play at random."""
+    random_lineup = Lineup((Random(),) * game.spec.num_agents)
 
     @jax.jit
-    def play(key: Key[Array, ""]) -> Float32[Array, "tables agents"]:
-        one = lambda key: play_episode(game, everybody, key=key).returns  # noqa: E731
-        return jax.vmap(one)(jax.random.split(key, min(NUM_TABLES, episodes)))
+    def play(key: Key[Array, ""]) -> Float32[Array, "envs agents"]:
+        def one(key):
+            return play_episode(game, random_lineup, key=key).returns
+
+        return jax.vmap(one)(jax.random.split(key, min(NUM_ENVS, episodes)))
 
     key = jax.random.key(seed)
     batches, played = [], 0

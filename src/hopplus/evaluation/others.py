@@ -1,4 +1,4 @@
-"""How well the seats of a trained table predict each other, and whether what they infer changes what they do."""
+"""How well trained seats predict each other's actions, and whether the goals that they infer change their own."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,58 +10,61 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key
 
+from hopplus.agents.opponents import opponent_inputs
+from hopplus.agents.player import Player
 from hopplus.evaluation.prediction import Predictions, score
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import Game, Observation, ego_order, views_of_others
-from hopplus.games.rollout import Step, open_table, rollout
-from hopplus.learning import minds
-from hopplus.learning.minds import Player
+from hopplus.games.rollout import Step, init_env, rollout
 from hopplus.models import actor_critic
 
 
 class Seen(eqx.Module):
-    """What happened at some tables, [tables, steps, ...]."""
+    """Recorded play, [envs, steps, ...]."""
 
     observation: Observation
-    """Of every seat."""
+    """One for every seat."""
     legal: Bool[Array, "*batch agents actions"]
     actions: Int32[Array, "*batch agents"]
     probabilities: Float32[Array, "*batch agents actions"]
-    """What each seat really drew from."""
+    """The distribution that each seat sampled from."""
     in_game: Bool[Array, "*batch agents"]
     over: Bool[Array, "*batch"]
     goals: Float32[Array, "*batch seats others goal"]
-    """What the seats that have models took the others' goals to be."""
+    """The goals of the others as inferred by the seats that have opponent models."""
 
 
 class Watched(eqx.Module):
-    """The same, and what the seats expected of their co-players."""
+    """Recorded play, what the seats predicted of their co-players, and their policies with other goals."""
 
     seen: Seen
     expected: Float32[Array, "*batch seats others actions"]
     policy: Float32[Array, "*batch seats actions"]
     shuffled: Float32[Array, "*batch seats actions"]
-    """What the seats would have drawn from with the goals inferred at another table at the same time."""
+    """The seats' policies with the goals inferred in another environment at the same time."""
     mean: Float32[Array, "*batch seats actions"]
-    """The same with the mean of all goals."""
+    """The seats' policies with the mean of all goals."""
 
 
-def watch(game: Game, lineup: Lineup, num_tables: int, *, num_seeds: int, key: Key[Array, ""]) -> Watched:
-    """Let the line-up play one horizon at many tables; its arrays, and the result's, have a leading axis of seeds.
+def watch(game: Game, lineup: Lineup, num_envs: int, *, num_seeds: int, key: Key[Array, ""]) -> Watched:
+    """Play one horizon in many environments; the arrays of the line-up and of the result have a leading axis of seeds.
 
-    The players with models must sit before those without.
+    Players with opponent models must sit before those without.
     """
     arrays, static = eqx.partition(lineup, eqx.is_array)
-    one_seed = lambda given: _watch_one_seed(game, eqx.combine(given[0], static), num_tables, given[1])  # noqa: E731
+
+    def one_seed(given):
+        return _watch_one_seed(game, eqx.combine(given[0], static), num_envs, given[1])
+
     return jax.device_get(jax.jit(partial(jax.lax.map, one_seed))((arrays, jax.random.split(key, num_seeds))))
 
 
-def _watch_one_seed(game: Game, lineup: Lineup, num_tables: int, key: Key[Array, ""]) -> Watched:
+def _watch_one_seed(game: Game, lineup: Lineup, num_envs: int, key: Key[Array, ""]) -> Watched:
     players = [policy for policy in lineup.policies if isinstance(policy, Player)]
     play_key, shuffle_key = jax.random.split(key)
 
     def record(step: Step) -> Seen:
-        told = [memory.goals[0] for memory in step.memory[: len(players)]]
+        goals = [policy_state.goals[0] for policy_state in step.policy_state[: len(players)]]
         return Seen(
             observation=step.observation,
             legal=step.legal,
@@ -69,28 +72,28 @@ def _watch_one_seed(game: Game, lineup: Lineup, num_tables: int, key: Key[Array,
             probabilities=step.probabilities,
             in_game=~game.terminated(step.state),
             over=jnp.all(step.terminated_after),
-            goals=jnp.stack(told),
+            goals=jnp.stack(goals),
         )
 
-    def one_table(key):
+    def one_env(key):
         open_key, steps_key = jax.random.split(key)
-        table = open_table(game, lineup, key=open_key)
-        return rollout(game, lineup, table, game.spec.horizon, key=steps_key, record=record)[1]
+        env = init_env(game, lineup, key=open_key)
+        return rollout(game, lineup, env, game.spec.horizon, key=steps_key, record=record)[1]
 
-    seen = jax.vmap(one_table)(jax.random.split(play_key, num_tables))
-    other_tables = jax.random.permutation(shuffle_key, num_tables)
+    seen = jax.vmap(one_env)(jax.random.split(play_key, num_envs))
+    other_envs = jax.random.permutation(shuffle_key, num_envs)
     mean = jnp.mean(seen.goals, axis=(0, 1), where=seen.in_game[:, :, : len(players), None, None])
     return Watched(
         seen=seen,
         expected=_by_player(players, partial(_expect, game), seen, seen.goals),
         policy=_by_player(players, _act, seen, seen.goals),
-        shuffled=_by_player(players, _act, seen, seen.goals[other_tables]),
+        shuffled=_by_player(players, _act, seen, seen.goals[other_envs]),
         mean=_by_player(players, _act, seen, jnp.broadcast_to(mean, seen.goals.shape)),
     )
 
 
-def _by_player(players: Sequence[Player], fn: Any, seen: Seen, goals: Float32[Array, "tables steps seats others goal"]):
-    """fn for each seat that has models, at all tables and steps: [tables, steps, seats, ...]."""
+def _by_player(players: Sequence[Player], fn: Any, seen: Seen, goals: Float32[Array, "envs steps seats others goal"]):
+    """`fn` for each seat that has opponent models, in all environments and steps: [envs, steps, seats, ...]."""
     results = []
     for seat, player in enumerate(players):
         own = jax.tree.map(lambda leaf, seat=seat: leaf[:, :, seat], (seen.observation, seen.legal, goals))
@@ -100,8 +103,8 @@ def _by_player(players: Sequence[Player], fn: Any, seen: Seen, goals: Float32[Ar
 
 def _expect(game: Game, player: Player, observation, legal, goal) -> Float32[Array, "others actions"]:
     del legal
-    seen = minds.look_at(game, views_of_others(game.spec, observation))
-    return minds.expected(player.config, player.mind, seen, goal)
+    inputs = opponent_inputs(game, views_of_others(game.spec, observation))
+    return player.goals.expected(player.opponents, inputs, goal)
 
 
 def _act(player: Player, observation, legal, goal) -> Float32[Array, " actions"]:
@@ -149,7 +152,7 @@ def _pair(
 
 
 def _pair_row(part: Predictions, both: np.ndarray, seat: int, other: int) -> dict[str, Any]:
-    """Of all seeds together, and of the seed with the lowest ratio."""
+    """The scores of one pair: of all seeds together, and the ratio of the lowest seed."""
     assert part.best is not None
     right, ceiling = part.best[np.arange(len(part.actions)), part.probabilities.argmax(-1)], part.best.max(-1)
     ends = np.cumsum(both.reshape(len(both), -1).sum(axis=-1))[:-1]

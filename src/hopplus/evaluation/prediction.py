@@ -1,12 +1,12 @@
-"""How good a model of other players' actions is, beside what any predictor could reach on the same samples.
+"""Scores of a model that predicts other players' actions, beside three yardsticks on the same samples.
 
-Three yardsticks: the marginal action frequencies, "repeats its last action", and the ceiling, the Bayes-optimal
+The yardsticks: the marginal action frequencies, "repeats its last action", and the ceiling, the Bayes-optimal
 prediction. With b the true distribution given all that the predictor may know, and p what the model predicted,
 
     top1_expected = mean b[argmax p],    ceiling = mean max b,    ceiling's cross-entropy = mean -sum b log b
 
-The first two are free of the noise of the actions that happened to be drawn, so their ratio says how much of what can
-be predicted is predicted. Where a model finds two actions equally likely, the first of them counts as its decision.
+The first two do not depend on the noise of the sampled actions, so their ratio is the share of the predictable that is
+predicted. If a model finds two actions equally likely, the first of them counts as its decision.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 
 LEAST_PROBABILITY = 1e-8
-"""Predictions are clipped here, so that one action that was thought impossible costs 18.4 nats and not infinity."""
+"""Predictions are clipped here, so that an action predicted as impossible costs 18.4 nats and not infinity."""
 NUM_BINS = 15
-"""Of the calibration, equally wide."""
+"""Bins of the calibration, equally wide."""
 NUM_PHASES, NUM_FINE_PHASES = 3, 10
 EQUAL = 1e-6
 """Probabilities this close to one another are a tie in the best prediction, and times this close are the same."""
@@ -29,21 +29,21 @@ NO_LAST_ACTION = -1
 
 @dataclass(frozen=True)
 class Predictions:
-    """What was predicted of co-players, sample by sample, and what they did."""
+    """Predictions about co-players, sample by sample, and the actions they took."""
 
     probabilities: Float[np.ndarray, "samples actions"]
-    """What the model predicted."""
+    """The model's prediction."""
     actions: Int[np.ndarray, " samples"]
-    """What was done."""
+    """The action taken."""
     best: Float[np.ndarray, "samples actions"] | None
-    """The true distribution given all that the predictor may know; None where it cannot be computed."""
+    """The true distribution given all that the predictor may know; None if it cannot be computed."""
     last_actions: Int[np.ndarray, " samples"]
-    """What the same player did the step before; -1 where there was none."""
+    """The action of that player in the step before; -1 at the start of an episode."""
     kinds: Int[np.ndarray, " samples"]
     """The co-player's type, an index of `kind_names`."""
     kind_names: tuple[str, ...]
     times: Float[np.ndarray, " samples"]
-    """In [0, 1): which share of the horizon had passed."""
+    """The share of the horizon that has passed, in [0, 1)."""
     marginal: Float[np.ndarray, " actions"] | None = None
     """Action frequencies of the training data; None: those of the samples themselves."""
 
@@ -68,7 +68,7 @@ class Predictions:
 
 
 def score(predictions: Predictions, action_names: Sequence[str]) -> dict[str, Any]:
-    """Every figure about the predictions, ready for JSON; None stands for what cannot be said, such as 0 of 0."""
+    """Every figure about the predictions, ready for JSON; None stands for an undefined figure, such as 0 of 0."""
     num_actions = predictions.probabilities.shape[1]
     if len(action_names) != num_actions:
         raise ValueError(f"{len(action_names)} names for {num_actions} actions; give one name per action")
@@ -108,7 +108,7 @@ def _columns(
     actions: Int[np.ndarray, " samples"],
     best: Float64[np.ndarray, "samples actions"] | None,
 ) -> dict[str, Float64[np.ndarray, " samples"]]:
-    """The figures that are means over samples, before the mean is taken."""
+    """The figures of each sample whose means are reported."""
     samples, decisions = np.arange(len(actions)), probabilities.argmax(axis=1)
     surprise = -np.log(np.maximum(probabilities, LEAST_PROBABILITY))
     columns = {"top1": (decisions == actions).astype(np.float64), "cross_entropy": surprise[samples, actions]}
@@ -120,7 +120,7 @@ def _columns(
 
 
 def _means(columns: dict[str, np.ndarray], chosen: Bool[np.ndarray, " samples"]) -> dict[str, Any]:
-    """The figures of some of the samples."""
+    """The mean figures of the chosen samples."""
     names = ("top1", "cross_entropy", "top1_expected", "cross_entropy_expected", "ceiling")
     means = {name: _mean(columns[name][chosen]) if name in columns else None for name in names}
     return {
@@ -170,7 +170,7 @@ def _marginal(predictions: Predictions) -> Float64[np.ndarray, " actions"]:
 
 
 def _ceiling(best: Float64[np.ndarray, "samples actions"]) -> dict[str, float | None]:
-    """What is expected of the best predictor: ties do not matter, and its cross-entropy is the entropy."""
+    """The expected figures of the best predictor: ties do not matter, and its cross-entropy is the entropy."""
     surprise = -np.log(np.where(best > 0, best, 1.0))
     return {
         "top1": _mean(best.max(axis=1)),
@@ -184,7 +184,7 @@ def _confusion(
     decisions: Int[np.ndarray, " samples"],
     actions: Int[np.ndarray, " samples"],
 ) -> tuple[Int[np.ndarray, "actions actions"], Float64[np.ndarray, "actions actions"]]:
-    """[done, decided]: how often; [done, action]: the mean probability, NaN where an action was never done."""
+    """Counts [taken, decided], and mean probabilities [taken, action]; NaN for an action that was never taken."""
     num_actions = probabilities.shape[1]
     counts = np.zeros((num_actions, num_actions), np.int64)
     np.add.at(counts, (actions, decisions), 1)
@@ -205,7 +205,7 @@ def _by_action(
     actions: Int[np.ndarray, " samples"],
     best: Float64[np.ndarray, "samples actions"] | None,
 ) -> list[dict[str, Any]]:
-    """F1 is 0, and not unknown, for an action that was done and never predicted, or predicted and never done."""
+    """The figures of each action. F1 is 0, not None, for an action that was only taken or only predicted."""
     num_samples = len(actions)
     best_recall = [None] * len(names) if best is None else _best_recall(actions, best)
     rows = []
@@ -230,10 +230,10 @@ def _by_action(
 def _best_recall(
     actions: Int[np.ndarray, " samples"], best: Float64[np.ndarray, "samples actions"]
 ) -> list[float | None]:
-    """The recall of the predictor argmax(best) that draws lots in a tie.
+    """The recall of the predictor argmax(best) that breaks ties at random.
 
-    Scripts often find two steps equally good; always taking the first would make "up" look easy and "right" hard. It
-    is no bound for a single action: a model may favour one at the cost of another.
+    Scripts often find two steps equally good; always taking the first would make "up" look easy and "right" hard. This
+    is no bound for a single action: a model may favour one action at the cost of another.
     """
     tied = best >= best.max(axis=1, keepdims=True) - EQUAL
     credit = (tied / tied.sum(axis=1, keepdims=True))[np.arange(len(actions)), actions]
@@ -241,7 +241,7 @@ def _best_recall(
 
 
 def _calibration(confidence: Float64[np.ndarray, " samples"], right: Float64[np.ndarray, " samples"]) -> dict[str, Any]:
-    """Of the top label: does it come true as often as the model says? Each bin holds low < confidence <= high."""
+    """The calibration of the top label: confidence and accuracy in bins of low < confidence <= high."""
     edges = np.linspace(0.0, 1.0, NUM_BINS + 1)
     index = np.clip(np.digitize(confidence, edges, right=True) - 1, 0, NUM_BINS - 1)
     bins = [
@@ -263,7 +263,7 @@ def _by_kind(columns: dict[str, np.ndarray], predictions: Predictions) -> dict[s
 
 
 def _by_phase(columns: dict[str, np.ndarray], times: np.ndarray, num_phases: int) -> list[dict[str, Any]]:
-    """Equally long parts of the horizon; a time on the border belongs to the later one."""
+    """The figures in equally long parts of the horizon; a time on the border belongs to the later part."""
     phases = np.minimum(np.floor(times.astype(np.float64) * num_phases + EQUAL), num_phases - 1)
     return [
         {"low": phase / num_phases, "high": (phase + 1) / num_phases, **_means(columns, phases == phase)}

@@ -1,4 +1,4 @@
-"""Intervals and tests that the rest of the package states its results with."""
+"""Intervals and statistical tests for all results of the package."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from scipy.stats import norm, page_trend_test, trim_mean
 from scipy.stats import t as student
 
 CONFIDENCE = 0.95
-"""Of every interval over seeds."""
+"""The confidence of every interval over seeds."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and where the truth lies, at the stated confidence."""
+    """An estimate and its confidence interval."""
 
     estimate: float
     low: float
@@ -61,7 +61,7 @@ class Band:
 
 
 def mean_of_known(values: Float64[np.ndarray, "*points seeds"]) -> Float64[np.ndarray, "*points"]:
-    """The mean along the last axis of all that is a number; NaN where nothing is."""
+    """The mean along the last axis over finite values; NaN if there are none."""
     known = np.isfinite(values)
     count = known.sum(axis=-1)
     total = np.where(known, values, 0.0).sum(axis=-1)
@@ -81,7 +81,7 @@ def seed_band(values: Float64[np.ndarray, "*points seeds"]) -> Band:
 
 
 def seed_interval(values: Float64[np.ndarray, " seeds"]) -> Interval:
-    """One number per seed, summed up; with a single seed the ends are NaN, because nothing is known of the spread."""
+    """The mean over seeds with its interval; with a single seed the ends are NaN, because the spread is unknown."""
     band = seed_band(values)
     return Interval(float(band.mean), float(band.low), float(band.high))
 
@@ -90,14 +90,14 @@ RESAMPLES = 5_000
 
 
 def interquartile_mean(scores: Float64[np.ndarray, "*batch seeds"]) -> Float64[np.ndarray, "*batch"]:
-    """The mean of the middle half along the last axis: one lucky or lost seed does not decide it."""
+    """The mean of the middle half along the last axis; single outlying seeds do not decide it."""
     return np.asarray(trim_mean(scores, 0.25, axis=-1))
 
 
 def bootstrap(
     statistic: Callable[..., Float64[np.ndarray, " resamples"]], *groups: Float64[np.ndarray, " seeds"]
 ) -> Interval:
-    """Of a statistic of one group of seeds or of several, each drawn again from its own: strata are kept apart."""
+    """The bootstrap interval of a statistic of groups of seeds; each group is resampled separately (stratified)."""
     random = np.random.default_rng(0)
     drawn = [group[random.integers(len(group), size=(RESAMPLES, len(group)))] for group in groups]
     estimate = statistic(*(group[None] for group in groups))[0]
@@ -109,6 +109,6 @@ def bootstrap(
 def improvement(
     ones: Float64[np.ndarray, "*batch seeds"], others: Float64[np.ndarray, "*batch seeds2"]
 ) -> Float64[np.ndarray, "*batch"]:
-    """How likely a seed of the first group beats one of the second; a tie is half a win."""
+    """The probability that a seed of the first group beats one of the second; a tie is half a win."""
     differences = ones[..., :, None] - others[..., None, :]
     return np.asarray(np.mean(np.where(differences > 0, 1.0, np.where(differences < 0, 0.0, 0.5)), axis=(-1, -2)))

@@ -1,7 +1,6 @@
-"""How good is a model of the world? Against real episodes that it has not learned from.
+"""Scores of world models on real episodes that they did not learn from.
 
-Every model is judged by the same two functions: what it says of one situation, as a picture of probabilities and as the
-likeliest outcome.
+A model is scored through one function: from a situation to the probability of each cell and the likeliest outcome.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,26 +23,26 @@ from hopplus.models.world import Outcome, Situation, Transition, World
 
 OPEN_LOOP = 5
 SCRIPTS = {"stag_hunt": "nearest_stag,nearest_hare", "snowdrift": "nearest_drift,idler"}
-"""Whose mixed line-ups a world is judged on, by game."""
+"""The scripts whose mixed line-ups a world is scored on, by game."""
 IMPOSSIBLE = ("jumped", "doubled", "revived", "reward outside the support")
 
 
-class Foretold(eqx.Module):
-    """What a model says comes next."""
+class Predicted(eqx.Module):
+    """A model's prediction of the next board."""
 
     planes: Float32[Array, "*batch height width planes"]
     """The probability of each cell of each plane to be on."""
     outcome: Outcome
-    """The likeliest one."""
+    """The likeliest outcome."""
 
 
-Foretell = Callable[[Situation], Foretold]
+Predict = Callable[[Situation], Predicted]
 
 
 class Record(eqx.Module):
-    """Episodes as a world sees them."""
+    """Recorded episodes as transitions of the board."""
 
-    happened: Transition
+    transition: Transition
     """[episodes, steps]"""
     valid: Bool[Array, "*episodes steps"]
 
@@ -51,87 +50,91 @@ class Record(eqx.Module):
 def record_episodes(
     game: Game, make_players: Callable[[Array], JointPolicy], count: int, *, key: Key[Array, ""]
 ) -> Record:
-    """Whole episodes of players that are drawn for each of them."""
+    """Record whole episodes; `make_players` draws the players of each episode."""
     return recorder(game, make_players, count)(key)
 
 
 def recorder(game: Game, make_players: Callable[[Array], JointPolicy], count: int) -> Callable[[Array], Record]:
-    """The same as a function of the key, compiled once, for whoever wants more and more episodes."""
+    """A compiled function from a key to recorded episodes; it can be called again for more episodes."""
 
     def one(key_data):
-        who_key, play_key = jax.random.split(jax.random.wrap_key_data(key_data))
-        episode = play_episode(game, make_players(who_key), key=play_key)
+        players_key, play_key = jax.random.split(jax.random.wrap_key_data(key_data))
+        episode = play_episode(game, make_players(players_key), key=play_key)
         boards, ended = jax.vmap(game.board)(episode.states), jax.vmap(game.terminated)(episode.states)
         times = jnp.arange(len(episode.actions), dtype=jnp.int32)
-        happened = Transition(
+        transition = Transition(
             Situation(boards[:-1], times, episode.actions, ended[:-1]), Outcome(boards[1:], episode.rewards, ended[1:])
         )
-        return Record(happened, ~jnp.all(ended[:-1], axis=-1))
+        return Record(transition, ~jnp.all(ended[:-1], axis=-1))
 
     return jax.jit(lambda key: jax.vmap(one)(jax.random.key_data(jax.random.split(key, count))))
 
 
 def line_ups(game: Game, self_play: JointPolicy | None) -> dict[str, Callable[[Array], JointPolicy]]:
-    """Whose play a world is judged on: each a function of a key that draws the players of one episode."""
+    """The line-ups that a world is scored on: each is a function of a key that draws the players of one episode."""
     spec = game.spec
-    found: dict[str, Callable[[Array], JointPolicy]] = {
+    by_name: dict[str, Callable[[Array], JointPolicy]] = {
         "random play": lambda _: Cast(read_policies("random", spec), jnp.zeros(spec.num_agents, jnp.int32))
     }
     if spec.name in SCRIPTS:
         scripts = read_policies(SCRIPTS[spec.name], spec)
-        kinds = lambda key: jax.random.randint(key, (spec.num_agents,), 0, len(scripts), jnp.int32)  # noqa: E731
-        found["mixed scripts"] = lambda key: Cast(scripts, kinds(key))
+
+        def kinds(key):
+            return jax.random.randint(key, (spec.num_agents,), 0, len(scripts), jnp.int32)
+
+        by_name["mixed scripts"] = lambda key: Cast(scripts, kinds(key))
     if self_play is not None:
-        found["self-play"] = lambda _: self_play
-    return found
+        by_name["self-play"] = lambda _: self_play
+    return by_name
 
 
 class Judged(eqx.Module):
-    """Learned worlds on real episodes that they did not learn from."""
+    """The scores of learned worlds on real episodes that they did not learn from."""
 
     worlds: World
     """All of them, stacked."""
     first: World
     records: dict[str, Record]
-    """By who plays."""
+    """By line-up."""
     figures: dict[str, dict[str, Any]]
-    """The same; and of all together."""
+    """By line-up, and of all line-ups together."""
     impossible_drawn: dict[str, int]
-    """Of the first world."""
+    """The impossible outcomes among samples of the first world, by kind."""
 
 
 def judge(
     game: Game, worlds: World, self_play: JointPolicy, episodes: int, draws: int, *, key: Key[Array, ""]
 ) -> Judged:
-    """Every world, [worlds, ...], on so many episodes of each line-up; impossible outcomes are sought by drawing."""
+    """Score worlds, [worlds, ...], on `episodes` of each line-up, and count impossible outcomes in `draws` samples."""
     records = {
         name: record_episodes(game, make, episodes, key=jax.random.fold_in(key, index))
         for index, (name, make) in enumerate(line_ups(game, self_play).items())
     }
     first = jax.tree.map(lambda leaf: leaf[0], worlds)
-    happened = transitions_of(joined(records.values()))
-    drawn = count_impossible(game.spec, first, happened, draws, key=jax.random.fold_in(key, len(records)))
+    transition = transitions_of(joined(records.values()))
+    drawn = count_impossible(game.spec, first, transition, draws, key=jax.random.fold_in(key, len(records)))
     figures = judge_line_ups(game.spec, partial(sums_of_worlds, game.spec, worlds), records)
     return Judged(worlds, first, records, figures, drawn)
 
 
 def joined(records: Iterable[Record]) -> Record:
+    """All records as one."""
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *records)
 
 
 def examples(spec: GameSpec, params: World, record: Record, count: int = 3) -> list[dict[str, Any]]:
-    """Steps that somebody was paid for, those first that the world was least sure of: as lists, for a picture."""
+    """Rewarded steps as lists, for a picture; those that the world predicted worst come first."""
     rows = jax.tree.map(jnp.asarray, transitions_of(record))
-    told = jax.jit(jax.vmap(by_world(spec, params)))(rows.now)
-    misses = np.asarray(jnp.sum(jnp.abs(told.planes - rows.after.board), axis=(1, 2, 3)))
+    predicted = jax.jit(jax.vmap(by_world(spec, params)))(rows.now)
+    misses = np.asarray(jnp.sum(jnp.abs(predicted.planes - rows.after.board), axis=(1, 2, 3)))
     paid = np.asarray(jnp.any((rows.after.rewards != 0) & ~rows.now.ended, axis=-1))
     chosen = np.argsort(np.where(paid, -misses, np.inf))[:count]
-    boards = {"before": rows.now.board, "told": told.planes, "true": rows.after.board}
+    boards = {"before": rows.now.board, "told": predicted.planes, "true": rows.after.board}
     return [
         {
             "actions": [spec.action_names[action] for action in np.asarray(rows.now.actions[index])],
             "rewards": np.asarray(rows.after.rewards[index]).tolist(),
-            "told_rewards": np.asarray(told.outcome.rewards[index]).tolist(),
+            "told_rewards": np.asarray(predicted.outcome.rewards[index]).tolist(),
             **{name: np.round(np.asarray(board[index], np.float64), 4).tolist() for name, board in boards.items()},
         }
         for index in chosen
@@ -139,42 +142,44 @@ def examples(spec: GameSpec, params: World, record: Record, count: int = 3) -> l
 
 
 def transitions_of(record: Record) -> Transition:
-    """All that happened, one after the other, without what lies beyond the ends of episodes."""
+    """All valid transitions of a record in one axis, without the padding after the ends of episodes."""
     valid = np.asarray(record.valid)
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[valid], record.happened)
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[valid], record.transition)
 
 
-def by_world(spec: GameSpec, params: World) -> Foretell:
-    """A learned world, judged."""
+def by_world(spec: GameSpec, params: World) -> Predict:
+    """The prediction function of a learned world."""
 
-    def foretell(now: Situation) -> Foretold:
-        predicted = world.apply(params, spec, now)
-        return Foretold(world.expected_board(spec, now, predicted), world.draw(spec, now, predicted, key=None))
+    def predict(now: Situation) -> Predicted:
+        outputs = world.apply(params, spec, now)
+        return Predicted(world.expected_board(spec, now, outputs), world.draw(spec, now, outputs, key=None))
 
-    return foretell
+    return predict
 
 
 def judge_line_ups(
     spec: GameSpec, sums: Callable[[Record], dict[str, Array]], records: Mapping[str, Record]
 ) -> dict[str, dict[str, Any]]:
-    """All figures on each record, and on `all` of them together; `sums` is of one record, and compiled once."""
+    """All figures on each record, and on `all` records together; `sums` takes one record and is compiled once."""
     compiled = jax.jit(sums)
-    found = {
+    by_record = {
         name: jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), compiled(record))
         for name, record in records.items()
     }
-    together = jax.tree.map(lambda *leaves: sum(leaves), *found.values())
-    return {name: _figures(spec, each) for name, each in (found | {"all": together}).items()}
+    together = jax.tree.map(lambda *leaves: sum(leaves), *by_record.values())
+    return {name: _figures(spec, each) for name, each in (by_record | {"all": together}).items()}
 
 
 def sums_of_worlds(spec: GameSpec, worlds: World, record: Record) -> dict[str, Array]:
-    """Over several learned worlds, stacked: every one of them judged on all of the record."""
+    """The sums of `sums_of` over several learned worlds, stacked; each is scored on the whole record."""
     each = jax.lax.map(lambda params: sums_of(spec, by_world(spec, params), record), worlds)
     return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), each)
 
 
 def _figures(spec: GameSpec, sums: dict[str, Any]) -> dict[str, Any]:
-    ratio = lambda name: float(sums[name] / np.maximum(sums["count"], 1))  # noqa: E731
+    def ratio(name):
+        return float(sums[name] / np.maximum(sums["count"], 1))
+
     planes = sums["plane_errors"] / np.maximum(sums["count"], 1)
     mse = float(planes.mean())
     return {
@@ -192,62 +197,71 @@ def _figures(spec: GameSpec, sums: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def sums_of(spec: GameSpec, foretell: Foretell, record: Record) -> dict[str, Array]:
-    """What the figures are made of: counts and sums of errors, so that records can be added up."""
-    happened, valid = record.happened, record.valid
-    everywhere = lambda fn: jax.vmap(jax.vmap(fn))  # noqa: E731
-    told = everywhere(foretell)(happened.now)
-    true, playing = happened.after, ~happened.now.ended
-    counted = lambda numbers: jnp.sum(jnp.where(valid, numbers, 0.0))  # noqa: E731
-    misses = jnp.mean(jnp.square(told.planes - true.board), axis=(2, 3))
-    wrong = jnp.abs(told.outcome.rewards - true.rewards)
+def sums_of(spec: GameSpec, predict: Predict, record: Record) -> dict[str, Array]:
+    """Counts and sums of errors, which add up over records and which the figures are computed from."""
+    transition, valid = record.transition, record.valid
+
+    def everywhere(fn):
+        return jax.vmap(jax.vmap(fn))
+
+    predicted = everywhere(predict)(transition.now)
+    true, playing = transition.after, ~transition.now.ended
+
+    def counted(numbers):
+        return jnp.sum(jnp.where(valid, numbers, 0.0))
+
+    misses = jnp.mean(jnp.square(predicted.planes - true.board), axis=(2, 3))
+    reward_errors = jnp.abs(predicted.outcome.rewards - true.rewards)
     paid = playing & (true.rewards != 0)
-    noticed = (wrong < SAME_REWARD) & (told.outcome.ended == true.ended)
-    open_loop, whole = _open_loop(foretell, record)
-    found = everywhere(partial(impossible, spec))(happened.now, told.outcome)
+    right = (reward_errors < SAME_REWARD) & (predicted.outcome.ended == true.ended)
+    open_loop, whole = _open_loop(predict, record)
+    impossible_kinds = everywhere(partial(impossible, spec))(transition.now, predicted.outcome)
     return {
         "count": jnp.sum(valid),
-        "exact": counted(everywhere(same)(told.outcome, true)),
+        "exact": counted(everywhere(same)(predicted.outcome, true)),
         "plane_errors": jnp.sum(jnp.where(valid[..., None], misses, 0.0), (0, 1)),
-        "reward_errors": counted(jnp.mean(jnp.square(told.outcome.rewards - true.rewards), axis=-1)),
-        "end_errors": counted(jnp.mean(told.outcome.ended != true.ended, axis=-1)),
+        "reward_errors": counted(jnp.mean(jnp.square(predicted.outcome.rewards - true.rewards), axis=-1)),
+        "end_errors": counted(jnp.mean(predicted.outcome.ended != true.ended, axis=-1)),
         "paid": counted(jnp.sum(paid, axis=-1)),
-        "paid_right": counted(jnp.sum(paid & noticed, axis=-1)),
+        "paid_right": counted(jnp.sum(paid & right, axis=-1)),
         "open_loop": jnp.sum(open_loop & whole),
         "open_loops": jnp.sum(whole),
-        "impossible": jnp.sum(jnp.where(valid[..., None], found, 0), (0, 1)),
+        "impossible": jnp.sum(jnp.where(valid[..., None], impossible_kinds, 0), (0, 1)),
     }
 
 
 def same(one: Outcome, other: Outcome) -> Bool[Array, ""]:
-    """The same board, cell for cell, and the same seats out of the game."""
+    """Whether two outcomes have equal boards, cell for cell, and equal seats out of the game."""
     return jnp.all(one.board == other.board) & jnp.all(one.ended == other.ended)
 
 
-def _open_loop(foretell: Foretell, record: Record) -> tuple[Bool[Array, "..."], Bool[Array, "..."]]:
-    """Whether the model, fed with what it says itself, is right for so many steps; and where there are so many."""
-    happened = record.happened
+def _open_loop(predict: Predict, record: Record) -> tuple[Bool[Array, "..."], Bool[Array, "..."]]:
+    """Whether the model is right for OPEN_LOOP steps on its own predictions, and which windows are that long."""
+    transition = record.transition
     num_steps = record.valid.shape[1] - OPEN_LOOP + 1
 
     def one(now: Situation, after: Outcome):
         def step(carry, data):
             board, ended, right = carry
             actions, time, true = data
-            told = foretell(Situation(board, time, actions, ended)).outcome
-            return (told.board, told.ended, right & same(told, true)), None
+            outcome = predict(Situation(board, time, actions, ended)).outcome
+            return (outcome.board, outcome.ended, right & same(outcome, true)), None
 
         first = (now.board[0], now.ended[0], jnp.bool_(True))
         (_, _, right), _ = jax.lax.scan(step, first, (now.actions, now.time, after))
         return right
 
     windows = np.arange(num_steps)[:, None] + np.arange(OPEN_LOOP)
-    cut = lambda tree: jax.tree.map(lambda leaf: leaf[:, windows], tree)  # noqa: E731
-    right = jax.vmap(jax.vmap(one))(cut(happened.now), cut(happened.after))
+
+    def cut(tree):
+        return jax.tree.map(lambda leaf: leaf[:, windows], tree)
+
+    right = jax.vmap(jax.vmap(one))(cut(transition.now), cut(transition.after))
     return right, jnp.all(record.valid[:, windows], axis=-1)
 
 
 def impossible(spec: GameSpec, now: Situation, after: Outcome) -> Int32[Array, " kinds"]:
-    """How many seats did what cannot be done: `IMPOSSIBLE` has the names."""
+    """How many seats show each impossible change; `IMPOSSIBLE` has the names."""
     before, walkers = now.board[..., : spec.num_walkers] > 0, after.board[..., : spec.num_walkers] > 0
     reach = before
     for move in range(world.NUM_STEPS):
@@ -262,17 +276,17 @@ def impossible(spec: GameSpec, now: Situation, after: Outcome) -> Int32[Array, "
 
 
 def count_impossible(
-    spec: GameSpec, params: World, happened: Transition, draws: int, *, key: Key[Array, ""]
+    spec: GameSpec, params: World, transition: Transition, draws: int, *, key: Key[Array, ""]
 ) -> dict[str, int]:
-    """The same over outcomes that are drawn, so many for each situation."""
+    """The impossible changes, by kind, among `draws` sampled outcomes of each situation."""
 
     def one(now, key_data):
-        predicted = world.apply(params, spec, now)
+        outputs = world.apply(params, spec, now)
         keys = jax.random.split(jax.random.wrap_key_data(key_data), draws)
-        drawn = jax.vmap(lambda key: impossible(spec, now, world.draw(spec, now, predicted, key=key)))(keys)
+        drawn = jax.vmap(lambda key: impossible(spec, now, world.draw(spec, now, outputs, key=key)))(keys)
         return jnp.sum(drawn, axis=0)
 
-    count = len(happened.now.time)
+    count = len(transition.now.time)
     keys = jax.random.key_data(jax.random.split(key, count))
-    found = jax.jit(lambda now, keys: jnp.sum(jax.lax.map(lambda row: one(*row), (now, keys), batch_size=1024), axis=0))
-    return dict(zip(IMPOSSIBLE, np.asarray(found(happened.now, keys)).tolist(), strict=True))
+    total = jax.jit(lambda now, keys: jnp.sum(jax.lax.map(lambda row: one(*row), (now, keys), batch_size=1024), axis=0))
+    return dict(zip(IMPOSSIBLE, np.asarray(total(transition.now, keys)).tolist(), strict=True))

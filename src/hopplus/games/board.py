@@ -1,6 +1,6 @@
-"""The board that grid games share: walls, arenas, spawns, moves and distances.
+"""The board of grid games: walls, arenas, spawns, moves and distances.
 
-A position is a flat cell index, row * width + column, so that a state is a handful of integers.
+A position is a flat cell index, row * width + column, so that a state is a few integers.
 """
 
 import equinox as eqx
@@ -18,19 +18,19 @@ COLUMN_STEPS = np.array([0, 0, -1, 1], np.int32)
 
 
 class Board(eqx.Module):
-    """The size of a board and what its walls look like."""
+    """The size of a board and its kind of walls."""
 
     height: int = eqx.field(static=True, default=8)
     width: int = eqx.field(static=True, default=8)
     obstacle_pieces: int = eqx.field(static=True, default=0)
-    """How many random shapes of 3 or 4 cells stand on the board; the free cells stay connected. See `walls`."""
+    """The number of random wall pieces of 3 or 4 cells; the free cells stay connected. See `walls`."""
     arena_sides: tuple[int, int] | None = eqx.field(static=True, default=None)
-    """Play each episode in a square with a side uniform in this range, somewhere on the board; the rest is wall."""
+    """Play each episode in a random square of the board with a side uniform in this range; the rest is wall."""
 
     def check_room(self, num_entities: int) -> None:
-        """Raise where players and prey could not all be put on cells of their own."""
+        """Raise if the board may have too few free cells for all players and prey."""
         if self.height < 1 or self.width < 1:
-            raise ValueError(f"a board of {self.height}x{self.width} has no cells; give it a row and a column at least")
+            raise ValueError(f"a board of {self.height}x{self.width} has no cells; give at least one row and column")
         if self.obstacle_pieces < 0:
             raise ValueError(f"obstacle_pieces is {self.obstacle_pieces}; give 0 or more")
         largest_side = min(self.height, self.width)
@@ -56,7 +56,7 @@ class Board(eqx.Module):
     def draw(
         self, num_entities: int, *, key: Key[Array, ""]
     ) -> tuple[Bool[Array, "height width"], Int32[Array, " {num_entities}"]]:
-        """The walls of one episode, and distinct free cells, every ordered choice of them equally likely."""
+        """The walls of one episode, and distinct free cells; every ordered choice of cells is equally likely."""
         if not self.has_walls:
             cells = draw_distinct(num_entities, jnp.int32(self.height * self.width), key=key)
             return jnp.zeros((self.height, self.width), bool), cells
@@ -67,7 +67,7 @@ class Board(eqx.Module):
         return walls, jnp.sum(free_up_to_here <= ranks[:, None], axis=-1, dtype=jnp.int32)
 
     def _draw_walls(self, min_free: int, *, key: Key[Array, ""]) -> Bool[Array, "height width"]:
-        """At least `min_free` cells stay free."""
+        """The walls of one episode; at least `min_free` cells stay free."""
         if self.obstacle_pieces > 0:
             layouts = draw_layouts(self.height, self.width, self.obstacle_pieces, self.arena_sides, min_free)
             return jnp.asarray(layouts)[uniform_below(jax.random.bits(key, (), jnp.uint32), jnp.int32(len(layouts)))]
@@ -76,7 +76,7 @@ class Board(eqx.Module):
     def moves(
         self, walls: Bool[Array, "height width"], positions: Int32[Array, " entities"]
     ) -> tuple[Int32[Array, "entities 4"], Bool[Array, "entities 4"]]:
-        """Where each of the four moves leads, and whether that is a free cell of the board."""
+        """The target of each of the four moves, and whether it is a free cell of the board."""
         rows = jax.lax.div(positions, jnp.int32(self.width))[:, None] + ROW_STEPS
         columns = jax.lax.rem(positions, jnp.int32(self.width))[:, None] + COLUMN_STEPS
         free = (rows >= 0) & (rows < self.height) & (columns >= 0) & (columns < self.width)
@@ -86,7 +86,7 @@ class Board(eqx.Module):
         return targets, free
 
     def free_moves(self, walls: Bool[Array, "height width"], place: Bool[Array, "height width"]) -> Bool[Array, " 4"]:
-        """The same for the one place that is on; no move is free where none is."""
+        """Whether each of the four moves from the one cell in `place` is free; no move is free if `place` is empty."""
         free = jnp.pad(~walls, 1)
         around = [free[:-2, 1:-1], free[2:, 1:-1], free[1:-1, :-2], free[1:-1, 2:]]
         return jnp.stack([jnp.any(cells & place) for cells in around])
@@ -94,7 +94,7 @@ class Board(eqx.Module):
     def moved(
         self, positions: Int32[Array, " entities"], actions: Int32[Array, " entities"]
     ) -> Int32[Array, " entities"]:
-        """Where each entity stands after its action; only the four moves, which must be legal, change anything."""
+        """The position of each entity after its action; only the four moves, which must be legal, change it."""
         after = positions
         for move, step in enumerate(ROW_STEPS * self.width + COLUMN_STEPS):
             after = jnp.where(actions == move, positions + step, after)
@@ -116,7 +116,7 @@ class Board(eqx.Module):
     def places(
         self, plane: Bool[Array, "height width"], count: int
     ) -> tuple[Int32[Array, " {count}"], Bool[Array, " {count}"]]:
-        """The other way round from `plane`: where entities stand, cell by cell, and which of so many there are."""
+        """The inverse of `plane`: the positions of up to `count` entities in cell order, and which of them exist."""
         rank = jnp.cumsum(plane.reshape(-1), dtype=jnp.int32)
         numbers = jnp.arange(1, count + 1, dtype=jnp.int32)
         shown = numbers <= rank[-1]
@@ -126,7 +126,7 @@ class Board(eqx.Module):
     def place_of_each(
         self, planes: Bool[Array, "height width entities"]
     ) -> tuple[Int32[Array, " entities"], Bool[Array, " entities"]]:
-        """The other way round from `planes`: where each entity stands, and whether it is shown at all."""
+        """The inverse of `planes`: the position of each entity, and whether it is shown."""
         shown = jnp.any(planes, axis=(0, 1))
         return jnp.argmax(planes.reshape(-1, planes.shape[-1]), axis=0).astype(jnp.int32), shown
 
@@ -149,15 +149,15 @@ def uniform_below(words: UInt32[Array, "*shape"], bound: Int32[Array, "*#shape"]
 
 
 def random_words(count: int, *, key: Key[Array, ""]) -> UInt32[Array, " {count}"]:
-    """Uniform words, two for each hash where `jax.random.bits` gives one: a split key is itself uniform bits."""
+    """Uniform words; a split key gives two uniform words per hash, and `jax.random.bits` only one."""
     return jax.random.key_data(jax.random.split(key, -(-count // 2))).reshape(-1)[:count]
 
 
 def draw_distinct(count: int, population: Int32[Array, ""], *, key: Key[Array, ""]) -> Int32[Array, " {count}"]:
-    """Ordered distinct numbers below `population`: a Fisher-Yates shuffle that never writes down the deck.
+    """Ordered distinct numbers below `population`: a Fisher-Yates shuffle without storing the permutation.
 
-    Step i swaps card i with card picks[i] >= i. Followed backwards from where it ends, a card only ever moves when an
-    earlier step picked its place.
+    Step i swaps card i with card picks[i] >= i. Traced backwards from its final place, a card moves only if an earlier
+    step picked its place.
     """
     steps = jnp.arange(count, dtype=jnp.int32)
     picks = steps + uniform_below(random_words(count, key=key), population - steps)

@@ -1,10 +1,10 @@
-"""What every game promises, checked by playing it: for the games here and for yours.
+"""The promises of every game, checked by playing it; for the games of hopplus and for your own.
 
     from hopplus.games import contract
     contract.check(MyGame())          # raises BrokenGameError and names each fault
 
 Each promise is one function that returns None, or a sentence that names the fault. Situations come from random play
-that prefers rare actions, so that hunts and other meetings of players happen often enough to be judged.
+that prefers rare actions, so that hunts and other interactions of players are frequent enough to test.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -20,19 +20,19 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.game import NO_ACTION, Game, Observation, ego_order
-from hopplus.games.rollout import open_table, rollout
+from hopplus.games.rollout import init_env, rollout
 from hopplus.games.spawns import spawn_fault
 
-NUM_TABLES, NUM_STEPS, NUM_SPAWNS = 512, 32, 16_384
+NUM_ENVS, NUM_STEPS, NUM_SPAWNS = 512, 32, 16_384
 
 
 class BrokenGameError(AssertionError):
-    """A game does not keep what `Game` promises."""
+    """A game breaks a promise of `Game`."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One promise, and how the game breaks it, if it does."""
+    """One promise, and how the game breaks it; `fault` is None if it does not."""
 
     name: str
     promise: str
@@ -40,7 +40,7 @@ class Finding:
 
 
 class Situations(eqx.Module):
-    """Many moments of play: a state, the actions taken there, and a seed for what happens next."""
+    """Many situations of play: a state, the actions taken there, and the seed of the next step."""
 
     states: PyTree[Array]
     actions: Int32[Array, "*situations agents"]
@@ -48,20 +48,20 @@ class Situations(eqx.Module):
 
 
 class Eager(Policy):
-    """Random play in which an action is the more likely the more rarely it is legal."""
+    """Random play in which an action is more likely if it is rarely legal."""
 
     weights: Float32[Array, " actions"]
 
-    def start(self) -> tuple:
+    def init(self) -> tuple:
         return ()
 
-    def __call__(self, observation: Observation, legal: Bool[Array, " actions"], memory: tuple):
-        wanted = jnp.where(legal, self.weights, 0.0)
-        return wanted / jnp.sum(wanted), memory
+    def __call__(self, observation: Observation, legal: Bool[Array, " actions"], policy_state: tuple):
+        weights = jnp.where(legal, self.weights, 0.0)
+        return weights / jnp.sum(weights), policy_state
 
 
 def check(game: Game, *, only: Collection[str] = (), seed: int = 0) -> list[Finding]:
-    """Raise BrokenGameError, naming every fault, unless the game keeps all its promises, or those that `only` names."""
+    """Check all promises, or those that `only` names; raise BrokenGameError with every fault."""
     findings = list(examine(game, only=only, seed=seed))
     faults = [f"{finding.name}: {finding.fault}" for finding in findings if finding.fault]
     if faults:
@@ -70,10 +70,10 @@ def check(game: Game, *, only: Collection[str] = (), seed: int = 0) -> list[Find
 
 
 def examine(game: Game, *, only: Collection[str] = (), seed: int = 0) -> Iterator[Finding]:
-    """One finding after the other, so that a long examination can be watched."""
+    """Yield the finding of each promise as it is checked."""
     known = [name for name, _, _ in (*PROMISES_OF_A_RESET, *PROMISES_OF_PLAY)]
     if unknown := set(only) - set(known):
-        raise ValueError(f"there is no promise called {sorted(unknown)[0]!r}; the promises are {', '.join(known)}")
+        raise ValueError(f"there is no promise called {sorted(unknown)[0]!r}; give one of {', '.join(known)}")
     play_key, *keys = jax.random.split(jax.random.key(seed), 1 + len(PROMISES_OF_A_RESET))
     for (name, promise, judge), key in zip(PROMISES_OF_A_RESET, keys, strict=True):
         if not only or name in only:
@@ -93,7 +93,7 @@ def examine(game: Game, *, only: Collection[str] = (), seed: int = 0) -> Iterato
 def _judge(judge: Callable[[Game, Any], str | None], game: Game, material: Any) -> str | None:
     try:
         return judge(game, material)
-    except Exception as error:  # a game of somebody else's can fail in any way; the finding says how
+    except Exception as error:  # a user's game can fail in any way; the finding says how
         return f"fails with {type(error).__name__}: {_first_line(error)}"
 
 
@@ -102,21 +102,24 @@ def _first_line(error: Exception) -> str:
 
 
 def _situations(game: Game, *, key: Key[Array, ""]) -> Situations:
-    table_key, play_key = jax.random.split(key)
+    env_key, play_key = jax.random.split(key)
 
-    def play(table_keys: Key[Array, " tables"], play_keys: Key[Array, " tables"]) -> Any:
-        first = jax.vmap(lambda key: game.legal(game.reset(key=key)))(jax.random.clone(table_keys))
+    def play(env_keys: Key[Array, " envs"], play_keys: Key[Array, " envs"]) -> Any:
+        first = jax.vmap(lambda key: game.legal(game.reset(key=key)))(jax.random.clone(env_keys))
         eager = Eager(1.0 / jnp.maximum(jnp.mean(first, axis=(0, 1)), 0.05))
         seats = Lineup((eager,) * game.spec.num_agents)
 
-        def one_table(table_key: Key[Array, ""], play_key: Key[Array, ""]) -> Any:
-            table = open_table(game, seats, key=table_key)
-            record = lambda step: (step.state, step.actions)  # noqa: E731
-            return rollout(game, seats, table, NUM_STEPS, key=play_key, record=record)[1]
+        def one_env(env_key: Key[Array, ""], play_key: Key[Array, ""]) -> Any:
+            env = init_env(game, seats, key=env_key)
 
-        return jax.vmap(one_table)(table_keys, play_keys)
+            def record(step):
+                return (step.state, step.actions)
 
-    keys = (jax.random.split(each, NUM_TABLES) for each in (table_key, play_key))
+            return rollout(game, seats, env, NUM_STEPS, key=play_key, record=record)[1]
+
+        return jax.vmap(one_env)(env_keys, play_keys)
+
+    keys = (jax.random.split(each, NUM_ENVS) for each in (env_key, play_key))
     played = jax.jit(play)(*keys)
     states, actions = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), played)
     return Situations(states, actions, jnp.arange(len(actions), dtype=jnp.int32))
@@ -150,7 +153,7 @@ def _shapes(game: Game, key: Key[Array, ""]) -> str | None:
 
 
 def _keys(game: Game, key: Key[Array, ""]) -> str | None:
-    """JAX itself watches, when reset and step are compiled, that no key is used twice."""
+    """JAX checks that no key is used twice when it compiles reset and step."""
     reset_key, step_key = jax.random.split(key)
     idle = jnp.zeros(game.spec.num_agents, jnp.int32)
     doing = "reset"
@@ -192,7 +195,7 @@ def _batch(game: Game, situations: Situations) -> str | None:
     batch = _step_all(game, situations)
     for index in range(0, len(situations.actions), len(situations.actions) // 8):
         if different := _different(alone(_at(situations, index)), _at(batch, index)):
-            return f"one table alone and the same table in a batch give another {different}"
+            return f"one environment alone and the same environment in a batch give another {different}"
     return None
 
 
@@ -211,7 +214,7 @@ def _views_are_finite(game: Game, situations: Situations) -> str | None:
     seen = jax.jit(jax.vmap(game.observe))(situations.states)
     planes, time, last = np.asarray(seen.planes), np.asarray(seen.time), np.asarray(seen.last_actions)
     if not np.all(planes <= 1):
-        return "a plane holds something else than 0 and 1"
+        return "a plane holds values other than 0 and 1"
     if not (np.all(np.isfinite(time)) and np.all((time >= 0) & (time <= 1))):
         return "the time in a view is not between 0 and 1"
     if not np.all((last >= NO_ACTION) & (last < game.spec.num_actions)):
@@ -256,7 +259,7 @@ def _termination(game: Game, situations: Situations) -> str | None:
         if np.any(np.asarray(jax.jit(jax.vmap(game.legal))(situations.states))[before] != alone):
             return "a seat that had terminated has other legal actions than to stay"
     over = jax.jit(jax.vmap(lambda key: _over_at_horizon(game, key=key)))(jax.random.split(jax.random.key(1), 64))
-    return None if np.all(np.asarray(over)) else f"an episode goes on after its horizon of {game.spec.horizon} steps"
+    return None if np.all(np.asarray(over)) else f"an episode continues after its horizon of {game.spec.horizon} steps"
 
 
 def _over_at_horizon(game: Game, *, key: Key[Array, ""]) -> Bool[Array, ""]:
@@ -271,7 +274,7 @@ def _over_at_horizon(game: Game, *, key: Key[Array, ""]) -> Bool[Array, ""]:
 
 
 def _seats(game: Game, situations: Situations) -> str | None:
-    """Relabelling the seats and then playing is playing and then relabelling the seats."""
+    """Relabelling the seats before a step gives the same as relabelling them after it."""
 
     def both_ways(situation: Situations, order: Int32[Array, " agents"]) -> tuple[dict, dict]:
         state = situation.states
@@ -303,7 +306,7 @@ def _seats(game: Game, situations: Situations) -> str | None:
 
 
 def _views(game: Game, situations: Situations) -> str | None:
-    """Each view shows the board in its own seat's order, and a turned table turns the views."""
+    """Each view shows the board in its own seat's order, and rotating the seats rotates the views."""
     spec = game.spec
     seen = jax.jit(jax.vmap(game.observe))(situations.states)
     boards = np.asarray(jax.jit(jax.vmap(game.board))(situations.states))
@@ -322,7 +325,9 @@ def _views(game: Game, situations: Situations) -> str | None:
             situations.states
         )
         if different := _different(jax.tree.map(lambda leaf, turned=turned: leaf[:, turned], seen), other):
-            return f"a view leaks the seat's number: when the table is turned by {shift} its {different} do not turn"
+            return (
+                f"a view leaks the seat's number: when the seats are rotated by {shift} its {different} do not follow"
+            )
     return None
 
 
@@ -339,7 +344,7 @@ def _plane_kinds(game: Game, situations: Situations) -> str | None:
             if np.any(count_now > 1):
                 return f"the plane {plane.name!r} is declared a walker, but it shows more than one cell"
             if np.any((count == 0) & (count_now > 0)):
-                return f"the walker {plane.name!r} comes back after it has left"
+                return f"the walker {plane.name!r} returns after it has left"
             both = (count == 1) & (count_now == 1)
             jump = max(
                 np.abs((is_now * axis).sum((1, 2)) - (was * axis).sum((1, 2)))[both].max(initial=0)
@@ -353,32 +358,32 @@ def _plane_kinds(game: Game, situations: Situations) -> str | None:
 PROMISES_OF_A_RESET = (
     ("shapes", "every array has the shape and dtype of the spec; a step keeps the state's", _shapes),
     ("keys", "no random key is used twice", _keys),
-    ("spawns", "every seat begins an episode like every other", _spawns),
+    ("spawns", "all seats start an episode with the same distribution", _spawns),
 )
 PROMISES_OF_PLAY = (
     ("same bits", "the same state, actions and key give the same bits, compiled or not", _same_bits),
-    ("batch", "a table in a batch plays as it would alone", _batch),
+    ("batch", "an environment in a batch plays as it would alone", _batch),
     ("rewards", "rewards are finite and in the declared support", _rewards),
     ("views", "views hold 0 and 1, a time in [0, 1] and known actions", _views_are_finite),
     ("legal", "every seat has a legal action; an illegal one acts as stay", _legal),
     ("termination", "a seat that is done stays done and gets nothing; the horizon ends all", _termination),
     ("seats", "relabelling the seats relabels the outcome, bit for bit", _seats),
-    ("ego views", "every seat sees itself first; turning the table turns the views", _views),
+    ("ego views", "every seat sees itself first; rotating the seats rotates the views", _views),
     ("planes", "walkers walk one cell at a time and never return; fixed planes are fixed", _plane_kinds),
 )
 
 
 def seat_orders(num_agents: int, most: int = 24) -> list[list[int]]:
-    """All orders of the seats; of a large table, its turns and some random ones."""
+    """All orders of the seats but the identity; for more than four seats, rotations and some random orders."""
     if num_agents <= 4:
         return [list(order) for order in islice(permutations(range(num_agents)), 1, None)]
     random = np.random.RandomState(0)
-    turns = [np.roll(np.arange(num_agents), -shift).tolist() for shift in range(1, min(num_agents, most // 2))]
-    return turns + [random.permutation(num_agents).tolist() for _ in range(most - len(turns))]
+    rotations = [np.roll(np.arange(num_agents), -shift).tolist() for shift in range(1, min(num_agents, most // 2))]
+    return rotations + [random.permutation(num_agents).tolist() for _ in range(most - len(rotations))]
 
 
 def _step(game: Game, situation: Situations) -> Any:
-    """What follows from one situation; its key is made here, so that a situation can be played again."""
+    """The next state and the rewards; the key is made from the seed, so that a situation can be replayed."""
     return game.step(situation.states, situation.actions, key=jax.random.key(situation.seeds))
 
 

@@ -1,7 +1,7 @@
-"""Scripted co-players, each with its full action distribution, and line-ups of them.
+"""Scripted co-players, each with its full action distribution, and line-ups of policies.
 
-A policy reads what its own seat sees and nothing else, so it plays in any seat, on a game or on a learned world. It
-returns the distribution it draws from: the best possible prediction of it can then be computed instead of guessed.
+A policy uses only its own seat's observation, so it plays in any seat, in a game or in a learned world. It returns the
+distribution that its action is sampled from, so that the best possible prediction of it can be computed.
 """
 
 import ast
@@ -19,35 +19,36 @@ from hopplus.games.board import MOVE_NAMES
 from hopplus.games.game import GameSpec, Observation
 from hopplus.games.paths import FAR, paths_around_walls, straight_paths
 
-Memory = PyTree[Array]
+PolicyState = PyTree[Array]
+"""The state of a policy between two steps."""
 
 
 class Policy(eqx.Module):
-    """One player, in whatever seat it sits. A script may remember something within an episode."""
+    """A player that can take any seat. It may keep a state within an episode, and from one episode to the next."""
 
     @abstractmethod
-    def start(self) -> Memory:
-        """What it remembers when an episode begins."""
+    def init(self) -> PolicyState:
+        """The state at the start of an episode with new players."""
 
-    def again(self, memory: Memory) -> Memory:
-        """What it remembers when another episode with the same players begins: a script, nothing."""
-        return self.start()
+    def next_episode(self, state: PolicyState) -> PolicyState:
+        """The state at the start of another episode with the same players; by default that of `init`."""
+        return self.init()
 
     @abstractmethod
     def __call__(
-        self, observation: Observation, legal: Bool[Array, " actions"], memory: Memory
-    ) -> tuple[Float32[Array, " actions"], Memory]:
-        """The probability of each action, and what it remembers next."""
+        self, observation: Observation, legal: Bool[Array, " actions"], state: PolicyState
+    ) -> tuple[Float32[Array, " actions"], PolicyState]:
+        """The probability of each action, and the next state."""
 
 
 class Random(Policy):
     """Uniform over the legal actions."""
 
-    def start(self) -> Memory:
+    def init(self) -> PolicyState:
         return ()
 
-    def __call__(self, observation, legal, memory):
-        return legal / jnp.sum(legal, dtype=jnp.int32), memory
+    def __call__(self, observation, legal, state):
+        return legal / jnp.sum(legal, dtype=jnp.int32), state
 
 
 class Noisy(Policy):
@@ -56,44 +57,44 @@ class Noisy(Policy):
     policy: Policy
     epsilon: float = eqx.field(static=True)
 
-    def start(self) -> Memory:
-        return self.policy.start()
+    def init(self) -> PolicyState:
+        return self.policy.init()
 
-    def __call__(self, observation, legal, memory):
-        intended, memory = self.policy(observation, legal, memory)
+    def __call__(self, observation, legal, state):
+        intended, state = self.policy(observation, legal, state)
         at_random = legal / jnp.sum(legal, dtype=jnp.int32)
-        return (1 - self.epsilon) * intended + self.epsilon * at_random, memory
+        return (1 - self.epsilon) * intended + self.epsilon * at_random, state
 
 
 class Idler(Policy):
-    """Wanders: uniform over the legal actions but one, which it never takes."""
+    """Uniform over the legal actions but one, which it never takes."""
 
     never: int = eqx.field(static=True)
 
-    def start(self) -> Memory:
+    def init(self) -> PolicyState:
         return ()
 
-    def __call__(self, observation, legal, memory):
+    def __call__(self, observation, legal, state):
         allowed = legal & (np.arange(legal.shape[0]) != self.never)
-        return allowed / jnp.sum(allowed, dtype=jnp.int32), memory
+        return allowed / jnp.sum(allowed, dtype=jnp.int32), state
 
 
 class Nearest(Policy):
-    """Takes a shortest path to the nearest target and acts on it; stays where there is none.
+    """Takes a shortest path to the nearest target and acts on it; stays if there is no target.
 
-    The target is uniform among the nearest, the step uniform among those that shorten the path to it.
+    The target is uniform among the nearest, and the step is uniform among those that shorten the path to it.
     """
 
     targets: tuple[tuple[int, int], ...] = eqx.field(static=True)
-    """(plane, action on it), in order of preference: the next is for when the one before is empty."""
+    """(plane, action on it) in order of preference: a later one is used if the earlier planes are empty."""
     stay: int = eqx.field(static=True)
     straight_paths: bool = eqx.field(static=True)
     walls: int = eqx.field(static=True)
 
-    def start(self) -> Memory:
+    def init(self) -> PolicyState:
         return ()
 
-    def __call__(self, observation, legal, memory):
+    def __call__(self, observation, legal, state):
         own = observation.planes[..., 0] > 0
         if self.straight_paths:
             distance, moves = straight_paths(own)
@@ -106,25 +107,25 @@ class Nearest(Policy):
             approach = _approach(wanted, distance, moves, action, legal.shape[0])
             intended = jnp.where(jnp.any(wanted), approach, intended)
         possible = jnp.where(legal, intended, 0.0)
-        return jnp.where(jnp.any(own) & jnp.any(possible > 0), possible, staying), memory
+        return jnp.where(jnp.any(own) & jnp.any(possible > 0), possible, staying), state
 
 
 class PatientStag(Policy):
-    """Goes for stags until it has stood on a stag's cell for `patience` steps in all, then for hares."""
+    """Hunts stags until it has stood on a stag's cell for `patience` steps in total, then hares."""
 
     for_stags: Nearest
     for_hares: Nearest
     patience: int = eqx.field(static=True)
 
-    def start(self) -> Memory:
+    def init(self) -> PolicyState:
         return jnp.int32(0)
 
-    def __call__(self, observation, legal, memory):
+    def __call__(self, observation, legal, state):
         stags, _ = self.for_stags(observation, legal, ())
         hares, _ = self.for_hares(observation, legal, ())
         (stag_plane, _), *_ = self.for_stags.targets
         on_stag = jnp.any((observation.planes[..., 0] & observation.planes[..., stag_plane]) > 0)
-        return jnp.where(memory < self.patience, stags, hares), memory + on_stag.astype(jnp.int32)
+        return jnp.where(state < self.patience, stags, hares), state + on_stag.astype(jnp.int32)
 
 
 def _approach(
@@ -134,7 +135,7 @@ def _approach(
     action: int,
     num_actions: int,
 ) -> Float32[Array, " {num_actions}"]:
-    """The distribution of one who acts on a wanted cell, or goes to one of the nearest."""
+    """The action distribution that acts on a wanted cell, or moves to one of the nearest."""
     nearest = jnp.min(jnp.where(wanted, distance, FAR))
     chosen = wanted & (distance == nearest)
     begins_with = (moves[..., None] >> np.arange(len(MOVE_NAMES), dtype=np.uint8)) & 1
@@ -149,32 +150,32 @@ class Lineup(eqx.Module):
 
     policies: tuple[Policy, ...]
 
-    def start(self) -> Memory:
-        return tuple(_repeat(policy.start(), len(seats)) for policy, seats in self._groups())
+    def init(self) -> PolicyState:
+        return tuple(_repeat(policy.init(), len(seats)) for policy, seats in self._groups())
 
-    def again(self, memory: Memory) -> Memory:
-        groups = zip(self._groups(), memory, strict=True)
-        return tuple(jax.vmap(policy.again, axis_size=len(seats))(one) for (policy, seats), one in groups)
+    def next_episode(self, state: PolicyState) -> PolicyState:
+        groups = zip(self._groups(), state, strict=True)
+        return tuple(jax.vmap(policy.next_episode, axis_size=len(seats))(one) for (policy, seats), one in groups)
 
     def __call__(
-        self, observations: Observation, legal: Bool[Array, "agents actions"], memory: Memory
-    ) -> tuple[Float32[Array, "agents actions"], Memory]:
+        self, observations: Observation, legal: Bool[Array, "agents actions"], state: PolicyState
+    ) -> tuple[Float32[Array, "agents actions"], PolicyState]:
         groups = self._groups()
-        if len(groups) == 1:  # no seats to sort: a gather less on the way of every observation
-            ((policy, _),), (remembered,) = groups, memory
-            distribution, remembered = jax.vmap(policy)(observations, legal, remembered)
-            return distribution, (remembered,)
-        probabilities, memories = [], []
-        for (policy, seats), remembered in zip(groups, memory, strict=True):
+        if len(groups) == 1:  # no seats to sort, so no gather of the observations
+            ((policy, _),), (group_state,) = groups, state
+            distribution, group_state = jax.vmap(policy)(observations, legal, group_state)
+            return distribution, (group_state,)
+        probabilities, group_states = [], []
+        for (policy, seats), group_state in zip(groups, state, strict=True):
             seen = jax.tree.map(lambda leaf, seats=seats: leaf[seats], observations)
-            distribution, remembered = jax.vmap(policy)(seen, legal[seats], remembered)
+            distribution, new_state = jax.vmap(policy)(seen, legal[seats], group_state)
             probabilities.append(distribution)
-            memories.append(remembered)
-        back_in_seats = np.argsort(np.concatenate([seats for _, seats in groups]))
-        return jnp.concatenate(probabilities)[back_in_seats], tuple(memories)
+            group_states.append(new_state)
+        seat_order = np.argsort(np.concatenate([seats for _, seats in groups]))
+        return jnp.concatenate(probabilities)[seat_order], tuple(group_states)
 
     def _groups(self) -> list[tuple[Policy, np.ndarray]]:
-        """Each different policy with its seats. A script has no arrays, so equal ones can be told; others are alone."""
+        """Each distinct policy with its seats. Equal scripts, which have no arrays, share a group; others do not."""
         groups: dict[Any, tuple[Policy, list[int]]] = {}
         for seat, policy in enumerate(self.policies):
             name = seat if jax.tree.leaves(policy) else policy
@@ -182,8 +183,8 @@ class Lineup(eqx.Module):
         return [(policy, np.array(seats)) for policy, seats in groups.values()]
 
 
-def _repeat(memory: Memory, count: int) -> Memory:
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), memory)
+def _repeat(state: PolicyState, count: int) -> PolicyState:
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), state)
 
 
 def _nearest(spec: GameSpec, *targets: tuple[str, str]) -> Nearest:
@@ -225,21 +226,21 @@ SCRIPTS: dict[str, tuple[str | None, Callable[..., Policy]]] = {
     "random": (None, lambda _: Random()),
     "noisy": (None, _noisy),
 }
-"""By name: the plane without which the script makes no sense, and how it is made."""
+"""By name: the plane that the script needs, or None, and the function that makes it."""
 
 
 def scripts_for(spec: GameSpec) -> list[str]:
-    """The names of the scripts that can play this game."""
+    """The names of the scripts for this game."""
     return [name for name, (plane, _) in SCRIPTS.items() if plane is None or spec.has_plane(plane)]
 
 
 def read_policies(text: str, spec: GameSpec) -> tuple[Policy, ...]:
-    """The scripts that a comma-separated text names, in order."""
+    """The scripts of a comma-separated text, in order."""
     return tuple(_read_policy(node, spec) for node in _seats_of(text))
 
 
 def seat_names(text: str) -> list[str]:
-    """The line-up's text, cut into one name for each seat."""
+    """One name for each seat, from the text of a line-up."""
     return [ast.unparse(node) for node in _seats_of(text)]
 
 
@@ -258,7 +259,7 @@ def _read_policy(node: ast.expr, spec: GameSpec) -> Policy:
     name = call.func if call else node
     if not isinstance(name, ast.Name) or name.id not in scripts_for(spec):
         known = ", ".join(scripts_for(spec))
-        raise ValueError(f"there is no script called {ast.unparse(name)!r} for {spec.name}; the scripts are {known}")
+        raise ValueError(f"there is no script called {ast.unparse(name)!r} for {spec.name}; give one of {known}")
     values = [_read_value(argument, spec) for argument in call.args] if call else []
     _, make_policy = SCRIPTS[name.id]
     try:

@@ -1,7 +1,7 @@
 """Episodes as frames, and frames as text for the terminal.
 
-Nothing here knows the rules of a game: a frame is drawn from the game's spec and from NumPy arrays, so that a learned
-world can be drawn just as well. Pictures and animations are in `hopplus.games.pictures`.
+A frame is drawn from the game's spec and from NumPy arrays, without the rules of the game, so that a learned world can
+be drawn too. Pictures and animations are in `hopplus.games.pictures`.
 """
 
 import colorsys
@@ -36,16 +36,16 @@ PLAYER_COLOURS = (
     "#475569",
 )
 PLAYER_LETTERS = "123456789ABCEFGIJKLMNOPQRTUVWXYZ"
-"""One letter per seat in the terminal; D, H and S are left out because they could be read as drift, hare and stag."""
+"""One letter per seat in the terminal, without D, H and S, which could be read as drift, hare and stag."""
 WALL_STYLE, CATCH_STYLE = Style.parse("grey58 on grey35"), Style.parse("bold black on #ffd84d")
 TEXT_COLUMNS = 80
 POLICY_COLUMNS = 16
-"""The least room for names of policies; a board that leaves less is put above the table of seats."""
+"""The least width for names of policies; a board that leaves less is drawn above the table of seats."""
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """How a set plane shows in text, and what a player does who takes something off it."""
+    """How an entity of a set plane is drawn in text, and the words for catching it."""
 
     letter: str
     style: Style
@@ -62,7 +62,7 @@ SYMBOLS = {
 
 @dataclass(frozen=True)
 class Frame:
-    """One moment of an episode, with what led to it."""
+    """One state of an episode, with the actions and rewards of the step before it."""
 
     board: np.ndarray
     """uint8 [height, width, planes], the players in seat order."""
@@ -70,7 +70,7 @@ class Frame:
     actions: np.ndarray
     """int [agents]; NO_ACTION for a seat that did not act."""
     rewards: np.ndarray
-    """float [agents], what came with the actions."""
+    """float [agents], the rewards of those actions."""
     returns: np.ndarray
     """float [agents], the sum of the rewards so far."""
     terminated: np.ndarray
@@ -79,14 +79,14 @@ class Frame:
 
 @dataclass(frozen=True)
 class Catch:
-    """Something that was taken off a set plane in one step, and the seats that took it."""
+    """An entity that left a set plane in one step, and the seats that took it."""
 
     plane: str
     row: int
     column: int
     seats: tuple[int, ...]
     rewards: tuple[float, ...]
-    """What each of those seats got in that step."""
+    """The rewards of those seats in that step."""
 
 
 def frames(game: Game, episode: Any) -> list[Frame]:
@@ -112,10 +112,10 @@ def _boards_and_ends(game: Game, states: Any) -> tuple[jax.Array, jax.Array]:
 
 
 def catches(spec: GameSpec, previous: Frame | None, frame: Frame) -> list[Catch]:
-    """What was caught between two frames.
+    """The catches between two frames.
 
-    Prey may also have walked away, so a catch needs a rewarded player who stood there. If that player has left the
-    board it counts even where the cell is on again, because other prey may have walked onto it.
+    Prey may also have walked away, so a catch needs a rewarded player on its cell. If that player has left the board,
+    the catch counts even if the cell is on again, because other prey may have walked onto it.
     """
     if previous is None or spec.num_walkers == 0:
         return []
@@ -125,7 +125,7 @@ def catches(spec: GameSpec, previous: Frame | None, frame: Frame) -> list[Catch]
     stood = before & (left | remained) & (frame.rewards != 0)
     acted = np.ones_like(left) if spec.stay is None else frame.actions != spec.stay
 
-    found = []
+    caught = []
     for index, plane in enumerate(spec.planes):
         if plane.kind != "set":
             continue
@@ -135,8 +135,8 @@ def catches(spec: GameSpec, previous: Frame | None, frame: Frame) -> list[Catch]
             here = stood[row, column]
             hunters = here & acted if (here & acted).any() else here
             seats = tuple(np.flatnonzero(hunters).tolist())
-            found.append(Catch(plane.name, row, column, seats, tuple(frame.rewards[list(seats)].tolist())))
-    return found
+            caught.append(Catch(plane.name, row, column, seats, tuple(frame.rewards[list(seats)].tolist())))
+    return caught
 
 
 def players_by_cell(spec: GameSpec, frame: Frame) -> dict[tuple[int, int], list[int]]:
@@ -158,7 +158,7 @@ def wall_cells(spec: GameSpec, frame: Frame) -> np.ndarray:
 
 
 def has_left(spec: GameSpec, frame: Frame) -> np.ndarray:
-    """bool [agents]: seats whose game is over and that are no longer on the board. Without a board, nobody leaves."""
+    """bool [agents]: seats that have terminated and are no longer on the board. Without a board, no seat leaves."""
     walkers = walker_planes(spec)
     if not walkers:
         return np.zeros(spec.num_agents, bool)
@@ -170,7 +170,7 @@ def player_name(seat: int) -> str:
 
 
 def player_colour(seat: int) -> str:
-    """A colour of its own for every seat: twelve chosen ones, then hues as far apart as may be."""
+    """A distinct colour for every seat: twelve chosen ones, then well-spaced hues."""
     if seat < len(PLAYER_COLOURS):
         return PLAYER_COLOURS[seat]
     red, green, blue = colorsys.hsv_to_rgb(seat * 0.618034 % 1.0, 0.75, 0.65)
@@ -178,7 +178,7 @@ def player_colour(seat: int) -> str:
 
 
 def action_text(spec: GameSpec, frame: Frame, seat: int) -> str:
-    """What a seat did last; "has left", which is not the move to the left, once it is gone; a dash at the start."""
+    """The last action of a seat; "has left" after it has left the game; a dash at the start."""
     action = int(frame.actions[seat])
     if action != NO_ACTION:
         return spec.action_names[action]
@@ -186,7 +186,7 @@ def action_text(spec: GameSpec, frame: Frame, seat: int) -> str:
 
 
 def number_text(number: float) -> str:
-    """One decimal, or two where one would hide something."""
+    """The number with one decimal, or with two if one decimal is not exact."""
     return f"{number:.1f}" if abs(number - round(number, 1)) < 1e-4 else f"{number:.2f}"
 
 
@@ -203,19 +203,19 @@ def catch_text(catch: Catch) -> str:
     """For example: player_1 and player_3 caught a stag, +5.0 each."""
     players = " and ".join(filter(None, [", ".join(map(player_name, catch.seats[:-1])), player_name(catch.seats[-1])]))
     symbol = SYMBOLS.get(catch.plane)
-    deed = f"{symbol.verb} a {symbol.noun}" if symbol else f"took from {catch.plane}"
+    event = f"{symbol.verb} a {symbol.noun}" if symbol else f"took from {catch.plane}"
     gained = catch_reward_text(catch)
-    return f"{players} {deed}, {gained}{' each' if len(catch.seats) > 1 and '/' not in gained else ''}"
+    return f"{players} {event}, {gained}{' each' if len(catch.seats) > 1 and '/' not in gained else ''}"
 
 
 def catch_reward_text(catch: Catch) -> str:
-    """What each hunter got; more than one number where that differs."""
+    """The reward of each hunter; more than one number if they differ."""
     return " / ".join(dict.fromkeys(reward_text(reward) for reward in sorted(catch.rewards, reverse=True)))
 
 
 def check_names(spec: GameSpec, names: Sequence[str] | None) -> Sequence[str] | None:
     if names is not None and len(names) != spec.num_agents:
-        raise ValueError(f"{len(names)} names for {spec.num_agents} seats; give one name per seat, or none at all")
+        raise ValueError(f"{len(names)} names for {spec.num_agents} seats; give one name per seat, or no names")
     return names
 
 
@@ -243,7 +243,7 @@ def terminal(
 
 
 def _table_columns(spec: GameSpec) -> tuple[int, int, int]:
-    """How wide the seat, the last action and the return are, with a blank on either side."""
+    """The widths of the columns seat, last action and return, with a blank on either side."""
     return 6 if spec.num_agents < 10 else 9, 2 + max(len("last action"), *map(len, spec.action_names)), 9
 
 
@@ -267,7 +267,7 @@ def _seat_table(spec: GameSpec, frame: Frame, names: Sequence[str] | None, room:
 
 
 def _board_text(spec: GameSpec, frame: Frame, caught: list[Catch]) -> Text:
-    """A row of the board is as many lines high as its fullest cell needs, so that nobody is hidden."""
+    """The board as text. A row has as many lines as its fullest cell needs, so that every player shows."""
     columns = _cell_columns(spec)
     per_line = max(1, columns - 1)
     walls = wall_cells(spec, frame)
@@ -293,7 +293,7 @@ def _board_text(spec: GameSpec, frame: Frame, caught: list[Catch]) -> Text:
 
 
 def _contents(spec: GameSpec, frame: Frame, caught: list[Catch]) -> dict[tuple[int, int], list[tuple[str, Style]]]:
-    """The coloured letters on each cell: what lies there, who stands there, and who has just left from there."""
+    """The coloured letters on each cell: its entities, its players, and the players that have just left from it."""
     contents: dict[tuple[int, int], list[tuple[str, Style]]] = {}
     for index, plane in enumerate(spec.planes):
         if plane.kind == "set":

@@ -1,7 +1,7 @@
 """The Game protocol: a Markov game as pure functions over an immutable state.
 
-A game is written and typed for one table. `jax.vmap` makes it thousands of tables, `jax.jit` makes it fast. Seats are
-an array axis, called `agents`, in every signature; nothing here or in a game may depend on a seat's number.
+A game is written and typed for one environment; `jax.vmap` runs thousands, `jax.jit` makes it fast. Seats are an array
+axis, called `agents`, in every signature; nothing here or in a game may depend on a seat's number.
 """
 
 from abc import abstractmethod
@@ -19,30 +19,28 @@ State = TypeVar("State")
 
 NO_ACTION = -1
 """The last action of a seat that has not acted, or has left the game."""
-NUM_SEEDS = 2**32
-"""JAX keeps 32 bits of a seed: a larger or negative one would silently be the same as another."""
 
 
 @dataclass(frozen=True)
 class Plane:
-    """One layer of the board, and what a model of the world may assume about it."""
+    """One layer of the board, and what a world model may assume about it."""
 
     name: str
     kind: Literal["walker", "set", "fixed"]
-    """walker: a player, in one cell or gone for ever; set: each cell on or off; fixed: the same all episode."""
+    """walker: a player, in one cell or gone for ever; set: each cell on or off; fixed: constant in an episode."""
 
 
 @dataclass(frozen=True)
 class GameSpec:
-    """Everything about a game that is known before it is played."""
+    """The static description of a game."""
 
     name: str
     version: int
-    """Raised whenever the rules change, so that an old run is never continued under new rules."""
+    """Increased whenever the rules change, so that an old run is never resumed under new rules."""
     num_agents: int
     action_names: tuple[str, ...]
     stay: int | None
-    """The action that an illegal one acts as; None where every action is always legal."""
+    """The action that an illegal action acts as; None if every action is always legal."""
     height: int
     width: int
     planes: tuple[Plane, ...]
@@ -51,9 +49,9 @@ class GameSpec:
     """Every reward that one seat can get in one step, ascending."""
     horizon: int
     straight_paths: bool = False
-    """True where no wall can make a shortest path longer than the Manhattan distance."""
-    deeds: tuple[tuple[str, str], ...] = ()
-    """(name, action): what is counted for each seat and episode, namely how often the action was taken and paid."""
+    """True if no wall can make a shortest path longer than the Manhattan distance."""
+    events: tuple[tuple[str, str], ...] = ()
+    """(name, action): an event is a rewarded use of that action; it is counted for each seat and episode."""
 
     @property
     def num_actions(self) -> int:
@@ -61,12 +59,12 @@ class GameSpec:
 
     @property
     def board(self) -> tuple[Any, ...]:
-        """What networks that were made for one game need of another."""
+        """The parts of the spec that must be equal for networks of one game to fit another."""
         return self.planes, self.height, self.width, self.action_names
 
     @cached_property
-    def deed_actions(self) -> np.ndarray:
-        return np.array([self.action_names.index(action) for _, action in self.deeds], np.int32)
+    def event_actions(self) -> np.ndarray:
+        return np.array([self.action_names.index(action) for _, action in self.events], np.int32)
 
     @cached_property
     def num_walkers(self) -> int:
@@ -80,22 +78,22 @@ class GameSpec:
 
 
 class Observation(eqx.Module):
-    """What one seat sees; with a leading `agents` axis, what every seat sees."""
+    """The observation of one seat; with a leading `agents` axis, of every seat."""
 
     planes: UInt8[Array, "*agents height width planes"]
     time: Float32[Array, "*agents"]
     """The share of the horizon that has passed."""
     last_actions: Int32[Array, "*agents players"]
-    """What each player did in the step before, in the ego's order; NO_ACTION where there was none."""
+    """The action of each player in the step before, in the ego's order; NO_ACTION if there was none."""
 
 
 class Game(eqx.Module, Generic[State]):
-    """Subclass this to write a game; `hopplus.games.contract.check` tells whether it keeps its promises."""
+    """The base class of games; `hopplus.games.contract.check` tests a subclass."""
 
     @property
     @abstractmethod
     def spec(self) -> GameSpec:
-        """What is known of the game before it is played."""
+        """The static description of the game."""
 
     @abstractmethod
     def reset(self, *, key: Key[Array, ""]) -> State:
@@ -109,7 +107,7 @@ class Game(eqx.Module, Generic[State]):
 
     @abstractmethod
     def board(self, state: State) -> UInt8[Array, "height width planes"]:
-        """The planes with the players in seat order: one picture for the whole table."""
+        """The planes with the players in seat order: one board for all seats."""
 
     @abstractmethod
     def observe(self, state: State) -> Observation:
@@ -120,39 +118,37 @@ class Game(eqx.Module, Generic[State]):
         """Which actions each seat may take."""
 
     def legal_in_view(self, observation: Observation) -> Bool[Array, " actions"]:
-        """Which actions the viewer may take, told from one ego view alone: for co-players and for imagined boards.
+        """Which actions the viewer may take, from its ego view alone: for co-players and for imagined boards.
 
-        A game that does not say so allows everything: its co-players are then predicted less sharply, never wrongly.
+        The default allows every action: predictions of co-players are then less sharp, but not wrong.
         """
         return jnp.ones(self.spec.num_actions, bool)
 
     def from_view(self, observation: Observation) -> State:
-        """The state as the viewer sees it, with itself in the first seat: where a plan begins.
+        """The state as the viewer sees it, with the viewer in the first seat: the root of a plan.
 
-        For a game that shows everything; what has left and nobody sees may be anywhere.
+        For a fully observed game. Entities that have left may be at any position.
         """
-        raise NotImplementedError(
-            f"{self.spec.name} does not say what its state is, seen from a seat; to plan in it, write `from_view`"
-        )
+        raise NotImplementedError(f"{self.spec.name} has no `from_view`; write it to plan in this game")
 
     @abstractmethod
     def terminated(self, state: State) -> Bool[Array, " agents"]:
-        """Which seats are done for this episode; the episode is over when all are. Never undone."""
+        """Which seats are done for this episode, for good; the episode is over when all are."""
 
     @abstractmethod
     def permute(self, state: State, order: Int32[Array, " agents"]) -> State:
-        """The same situation with the seats relabelled: new seat i is old seat order[i]."""
+        """The state with the seats relabelled: new seat i is old seat order[i]."""
 
 
 def steps_passed(time: Float32[Array, ""], horizon: int) -> Int32[Array, ""]:
-    """The time that a view tells, as steps that were played before."""
+    """The number of steps played before, from the time in a view."""
     return jnp.round(time * horizon).astype(jnp.int32)
 
 
 def as_played(
     legal: Bool[Array, "agents actions"], actions: Int32[Array, " agents"], *, stay: int
 ) -> Int32[Array, " agents"]:
-    """Each seat's action as it acts: an illegal one, or one that does not exist, as `stay`."""
+    """The effective action of each seat: an illegal or nonexistent action becomes `stay`."""
     chosen = jnp.arange(legal.shape[-1]) == actions[:, None]
     return jnp.where(jnp.any(chosen & legal, axis=-1), actions, stay)
 
@@ -164,7 +160,7 @@ def ego_order(num_agents: int) -> np.ndarray:
 
 
 def view_of(spec: GameSpec, observation: Observation, offset: int) -> Observation:
-    """What the co-player `offset` seats after the viewer sees, as far as the viewer can tell."""
+    """The view of the co-player `offset` seats after the viewer, as far as the viewer knows it."""
     walkers = jnp.roll(observation.planes[..., : spec.num_walkers], -offset, axis=-1)
     return Observation(
         planes=jnp.concatenate([walkers, observation.planes[..., spec.num_walkers :]], axis=-1),
@@ -186,9 +182,9 @@ def ego_views(
     time: Int32[Array, ""],
     last_actions: Int32[Array, " agents"],
 ) -> Observation:
-    """Turn the one board into what each seat sees. A seat that has left sees nothing: its view is blank."""
+    """The view of each seat, from the one board. The view of a seat that has left is blank."""
     order = ego_order(spec.num_agents)
-    # A table, because compiled XLA divides by a constant by multiplying with its reciprocal, which is not the same.
+    # A lookup, because compiled XLA divides by a constant by multiplying with its reciprocal, which rounds otherwise.
     shares = np.arange(spec.horizon + 1, dtype=np.float32) / np.float32(spec.horizon)
     return Observation(
         planes=_rotate_planes(spec, board, present),
@@ -203,7 +199,7 @@ def _rotate_planes(
     """The board once per viewer, the walkers in the viewer's order.
 
     Eight planes are packed into the bits of one byte, and each view picks its bits with a constant mask. XLA turns this
-    into a streaming loop; a gather along the last axis, which says the same, goes element by element on a CPU.
+    into a streaming loop; a gather along the last axis, which is equivalent, runs element by element on a CPU.
     """
     num_planes = len(spec.planes)
     num_words = -(-num_planes // 8)

@@ -1,4 +1,4 @@
-"""Line-ups from names and from players of your own, each checked once when the line-up is made."""
+"""Line-ups from names of scripts and from your own players; each player is checked when the line-up is made."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int32, Key
+from jaxtyping import Array, Bool, Key
 
 from hopplus.games.coplayers import Lineup, Policy, read_policies
 from hopplus.games.game import Game
-from hopplus.games.rollout import random_levels, sample_actions
+from hopplus.games.rollout import random_uniforms, sample_actions
 
 NUM_EPISODES = 16
-"""Episodes of random play that a player of your own is asked about."""
+"""Episodes of random play in which your own player is checked."""
 ROUNDING = 1e-3
-"""How far from 1 the sum of its probabilities may be."""
+"""The tolerance of the sum of its probabilities."""
 FAULTS = (
     "gives a probability that is not finite",
     "gives a negative probability",
@@ -25,9 +25,9 @@ FAULTS = (
 
 
 def lineup(players: str | Sequence[Any], game: Game) -> Lineup:
-    """A player for each seat: text such as `nearest_stag,patient_stag(3),random`, or names and players in a list.
+    """A line-up from text such as `nearest_stag,patient_stag(3),random`, or from a list of names and players.
 
-    Players of your own are asked about states of random play; what is no distribution over legal actions raises.
+    Your own players are checked on states of random play; an answer that is no distribution over legal actions raises.
     """
     spec = game.spec
     parts = [players] if isinstance(players, str) else players
@@ -36,15 +36,16 @@ def lineup(players: str | Sequence[Any], game: Game) -> Lineup:
         policies += read_policies(part, spec) if isinstance(part, str) else [check_policy(part, game)]
     if len(policies) != spec.num_agents:
         raise ValueError(
-            f"the line-up {players!r} names {len(policies)} players, but {spec.name} has {spec.num_agents} seats"
+            f"the line-up {players!r} names {len(policies)} players, but {spec.name} has {spec.num_agents} seats; "
+            "name one for each seat"
         )
     return Lineup(tuple(policies))
 
 
 def check_policy(policy: Any, game: Game) -> Policy:
-    """The policy itself; raises where its answers are no distributions over the legal actions.
+    """The policy itself; raises if its answers are no distributions over the legal actions.
 
-    It is asked in every seat of some episodes of random play.
+    It is checked in every seat of some episodes of random play.
     """
     name = type(policy).__name__
     if not isinstance(policy, Policy):
@@ -52,7 +53,7 @@ def check_policy(policy: Any, game: Game) -> Policy:
     expected = (game.spec.num_actions,)
     view = jax.eval_shape(lambda: jax.tree.map(lambda leaf: leaf[0], game.observe(game.reset(key=jax.random.key(0)))))
     legal = jax.ShapeDtypeStruct(expected, bool)
-    answer, _ = jax.eval_shape(lambda view, legal: policy(view, legal, policy.start()), view, legal)
+    answer, _ = jax.eval_shape(lambda view, legal: policy(view, legal, policy.init()), view, legal)
     if answer.shape != expected:
         raise ValueError(
             f"the player {name} gives an array of shape {answer.shape}; give one probability for each of the "
@@ -70,21 +71,21 @@ def _faults(policy: Policy, game: Game, key: Key[Array, ""]) -> Bool[Array, "ste
     """Which of FAULTS the policy shows at each step of one episode of random play, in each seat."""
     num_agents, horizon = game.spec.num_agents, game.spec.horizon
     first_key, act_key, step_key = jax.random.split(key, 3)
-    memory = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_agents, *jnp.shape(leaf))), policy.start())
+    policy_state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_agents, *jnp.shape(leaf))), policy.init())
 
     def one_step(carry, step):
-        state, memory = carry
-        levels, numbers = step
+        state, policy_state = carry
+        uniforms, numbers = step
         legal = game.legal(state)
-        answers, memory = jax.vmap(policy)(game.observe(state), legal, memory)
-        found = jax.vmap(_faults_of)(answers, legal)
-        actions: Int32[Array, " agents"] = sample_actions(legal / jnp.sum(legal, axis=-1, keepdims=True), levels=levels)
+        answers, policy_state = jax.vmap(policy)(game.observe(state), legal, policy_state)
+        faults = jax.vmap(_faults_of)(answers, legal)
+        actions = sample_actions(legal / jnp.sum(legal, axis=-1, keepdims=True), uniforms=uniforms)
         state, _ = game.step(state, actions, key=jax.random.wrap_key_data(numbers))
-        return (state, memory), found & ~game.terminated(carry[0])[:, None]
+        return (state, policy_state), faults & ~game.terminated(carry[0])[:, None]
 
     numbers = jax.random.key_data(jax.random.split(step_key, horizon))
-    levels = random_levels(horizon, num_agents, key=act_key)
-    return jax.lax.scan(one_step, (game.reset(key=first_key), memory), (levels, numbers))[1]
+    uniforms = random_uniforms(horizon, num_agents, key=act_key)
+    return jax.lax.scan(one_step, (game.reset(key=first_key), policy_state), (uniforms, numbers))[1]
 
 
 def _faults_of(answer: Array, legal: Bool[Array, " actions"]) -> Bool[Array, " faults"]:

@@ -1,7 +1,7 @@
-"""Repeated matrix games: a two-player payoff table, played by n players for a number of rounds.
+"""Repeated matrix games: a two-player payoff matrix, played by n players for a number of rounds.
 
 With more than two players a seat's payoff is the mean over its pairs. It is computed from how many co-players chose
-each action, so that it does not depend on the order of the seats, not even in the last bit.
+each action, so that the order of the seats does not change a bit of it.
 """
 
 from itertools import product
@@ -24,18 +24,20 @@ class MatrixState(eqx.Module):
 
 
 class MatrixGame(Game[MatrixState]):
-    """There is no board: what a seat sees is the last joint action."""
+    """A game without a board: a seat observes the last joint action."""
 
     payoff: tuple[tuple[float, ...], ...] = eqx.field(static=True, default=STAG_HUNT)
-    """payoff[a][b] is what a seat gets for action a against action b."""
+    """payoff[a][b] is the reward of action a against action b."""
     num_players: int = eqx.field(static=True, default=2)
     horizon: int = eqx.field(static=True, default=10)
 
     def __check_init__(self):
         if any(len(row) != len(self.payoff) for row in self.payoff):
-            raise ValueError("a payoff table has as many columns as rows")
+            raise ValueError("the payoff matrix is not square; give as many columns as rows")
         if self.num_players < 2 or self.horizon < 1:
-            raise ValueError("a matrix game needs two players and one round at least")
+            raise ValueError(
+                f"num_players is {self.num_players} and horizon {self.horizon}; give at least two players and one round"
+            )
 
     @property
     def spec(self) -> GameSpec:
@@ -64,7 +66,7 @@ class MatrixGame(Game[MatrixState]):
         chose = actions[:, None] == jnp.arange(len(self.payoff))
         of_others = jnp.sum(chose, axis=0) - chose
         totals = jnp.sum(jnp.where(chose, self._against(of_others), 0.0), axis=-1)
-        # The co-players are counted, not written down: XLA would multiply by the reciprocal of a constant.
+        # The number of co-players is computed: XLA would multiply by the reciprocal of a constant.
         rewards = jnp.where(self.terminated(state), 0.0, totals / jnp.sum(of_others, axis=-1))
         return MatrixState(last_actions=actions, time=state.time + 1), rewards
 
@@ -88,18 +90,18 @@ class MatrixGame(Game[MatrixState]):
         return MatrixState(last_actions=state.last_actions[order], time=state.time)
 
     def _against(self, of_others: Int32[Array, "agents actions"]) -> Float32[Array, "agents actions"]:
-        """For each own action, the payoff summed over co-players who chose as counted."""
-        table = np.asarray(self.payoff, np.float32)
+        """For each own action, the payoff summed over the counted actions of the co-players."""
+        payoff = np.asarray(self.payoff, np.float32)
         counts = of_others.astype(jnp.float32)
         return sum(
-            (counts[:, action, None] * table[:, action] for action in range(len(table))), jnp.zeros(counts.shape)
+            (counts[:, action, None] * payoff[:, action] for action in range(len(payoff))), jnp.zeros(counts.shape)
         )
 
     def _reward_support(self) -> tuple[float, ...]:
-        table, others = np.asarray(self.payoff, np.float32), self.num_players - 1
+        payoff, others = np.asarray(self.payoff, np.float32), self.num_players - 1
         support = {0.0}
         for counts in product(range(others + 1), repeat=len(self.payoff)):
             if sum(counts) == others:
-                totals = table @ np.asarray(counts, np.float32)
+                totals = payoff @ np.asarray(counts, np.float32)
                 support |= set((totals / np.float32(others)).tolist())
         return tuple(sorted(support))

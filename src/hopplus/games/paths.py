@@ -1,6 +1,6 @@
-"""Shortest paths on a board: how far each cell is, and with which moves a shortest path to it can begin.
+"""Shortest paths on a board: the distance of each cell, and the first moves of shortest paths to it.
 
-The first moves of a cell are a bit set: bit m is on where some shortest path to it begins with move m.
+The first moves of a cell are a bit set: bit m is on if some shortest path to it starts with move m.
 """
 
 import jax
@@ -8,13 +8,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int32, UInt8
 
 FAR = 1_000_000
-"""The distance to a cell that cannot be reached."""
+"""The distance of an unreachable cell."""
 
 
 def paths_around_walls(
     free: Bool[Array, "height width"], start: Bool[Array, "height width"]
 ) -> tuple[Int32[Array, "height width"], UInt8[Array, "height width"]]:
-    """Widen ring by ring from the one start cell; a new cell inherits the first moves of the ring before it."""
+    """Distances and first moves from the one start cell, by breadth-first search.
+
+    A new cell inherits the first moves of its neighbours in the ring before.
+    """
 
     def widen(carry):
         distance, moves, ring, length = carry
@@ -33,7 +36,7 @@ def paths_around_walls(
 def straight_paths(
     start: Bool[Array, "height width"],
 ) -> tuple[Int32[Array, "height width"], UInt8[Array, "height width"]]:
-    """The same for cells that no wall hides from the start: the Manhattan distance, and every move towards the cell."""
+    """Distances and first moves without walls: the Manhattan distance, and every move towards the cell."""
     height, width = start.shape
     cell = jnp.argmax(start.reshape(-1)).astype(jnp.int32)
     down = jnp.arange(height, dtype=jnp.int32)[:, None] - cell // width
@@ -43,7 +46,7 @@ def straight_paths(
 
 
 def _arrivals(cells: UInt8[Array, "height width"]) -> list[UInt8[Array, "height width"]]:
-    """For each move, what the cell that it comes from holds."""
+    """For each move, the value of the cell that the move comes from."""
     padded = jnp.pad(cells, 1)
     return [padded[2:, 1:-1], padded[:-2, 1:-1], padded[1:-1, 2:], padded[1:-1, :-2]]
 

@@ -42,17 +42,17 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything goes on the sheet, in inches."""
+    """The positions on the sheet, in inches."""
 
     cell: float
     panel_left: float
     rows_per_column: int
-    """How many players the panel has one below the other, before it starts another column."""
+    """The number of players in one column of the panel."""
     width: float
     height: float
 
     def on_sheet(self, points: Any) -> np.ndarray:
-        """Points of the board, x and y counted in cells, on the sheet."""
+        """Points of the board, with x and y in cells, in coordinates of the sheet."""
         return np.asarray(points) * self.cell + np.array([MARGIN, HEADER])
 
     def centre(self, cell: Cell) -> np.ndarray:
@@ -60,7 +60,7 @@ class Layout:
 
 
 def figure(spec: GameSpec, frame: Frame, previous: Frame | None = None, names: Sequence[str] | None = None) -> Figure:
-    """The whole sheet; with `previous`, catches and moves show too."""
+    """The picture of a frame; with `previous`, also catches and moves."""
     draw.check_names(spec, names)
     layout = layout_of(spec)
     sheet = Figure(figsize=(layout.width, layout.height), facecolor=PAPER)
@@ -101,11 +101,11 @@ def save_gif(
     names: Sequence[str] | None = None,
     seconds_per_frame: float = 0.5,
 ) -> None:
-    """Write an episode as an animation that plays for ever and rests on its last frame."""
+    """Write an episode as an animation that loops and pauses on its last frame."""
     if Path(path).suffix.lower() != ".gif":
         raise ValueError(f"cannot animate {str(path)!r}; give a path that ends in .gif")
     if not frames:
-        raise ValueError("there is nothing to animate; give one frame at least")
+        raise ValueError("there is nothing to animate; give at least one frame")
     steps = zip(frames, [None, *frames[:-1]], strict=True)
     images = [_image(figure(spec, frame, before, names)) for frame, before in steps]
     palette = _shared_palette(images)
@@ -123,7 +123,7 @@ def _image(sheet: Figure) -> Image.Image:
 
 
 def _shared_palette(images: list[Image.Image]) -> Image.Image:
-    """The colours that fill most of any frame, for all of them: nothing flickers, and what rests takes no room."""
+    """One palette for all frames, of the colours with the largest areas: nothing flickers, and the file stays small."""
     largest_area: dict[Any, int] = {}
     for image in images:
         for area, colour in image.getcolors(image.width * image.height) or []:
@@ -161,7 +161,7 @@ def _draw_header(axes: Axes, layout: Layout, spec: GameSpec, frame: Frame, caugh
 
 
 def _draw_panel(axes: Axes, layout: Layout, spec: GameSpec, frame: Frame, names: Sequence[str] | None) -> None:
-    """A row per player: its colour and number, its policy, what it did last and what it has got."""
+    """Draw a row per player: its colour and number, its policy, its last action and its return."""
     for seat in range(spec.num_agents):
         column, row = divmod(seat, layout.rows_per_column)
         left = layout.panel_left + column * (PANEL + MARGIN)
@@ -198,7 +198,7 @@ def _draw_panel_row(
 
 
 def _draw_floor(axes: Axes, layout: Layout, walls: np.ndarray) -> None:
-    """A quiet chequered floor, and walls of brick."""
+    """Draw a chequered floor and brick walls."""
     height, width = walls.shape
     whole = [layout.on_sheet([(0, 0), (width, 0), (width, height), (0, height)])]
     rows, columns = np.indices(walls.shape)
@@ -225,7 +225,7 @@ def _fill(axes: Axes, layout: Layout, cells: np.ndarray, colour: str) -> None:
 
 
 def _rims(walls: np.ndarray) -> np.ndarray:
-    """[lines, 2, 2]: the line between each cell of wall and each neighbour that is none."""
+    """[lines, 2, 2]: the line between each wall cell and each neighbour that is no wall."""
     inside = np.pad(walls, 1)
     across = np.argwhere(inside[:-1, 1:-1] != inside[1:, 1:-1])[:, None, ::-1] + np.array([[0, 0], [1, 0]])
     down = np.argwhere(inside[1:-1, :-1] != inside[1:-1, 1:])[:, None, ::-1] + np.array([[0, 0], [0, 1]])
@@ -235,7 +235,7 @@ def _rims(walls: np.ndarray) -> np.ndarray:
 def _draw_board(
     axes: Axes, layout: Layout, spec: GameSpec, frame: Frame, previous: Frame | None, caught: list[Catch]
 ) -> None:
-    """Everything that is on a cell, and what has just been caught there with those who left over it."""
+    """Draw the entities and players of each cell, and the latest catches with the players that left."""
     players, things, leavers = draw.players_by_cell(spec, frame), _things(spec, frame), _leavers(spec, frame, caught)
     for catch in caught:
         cell = (catch.row, catch.column)
@@ -269,7 +269,7 @@ def _things(spec: GameSpec, frame: Frame) -> dict[Cell, list[Shape]]:
 
 
 def _leavers(spec: GameSpec, frame: Frame, caught: list[Catch]) -> dict[Cell, list[int]]:
-    """The seats that left the board over a catch, on the cell where they stood."""
+    """The seats that left the board after a catch, by the cell of the catch."""
     gone = draw.has_left(spec, frame)
     leavers: dict[Cell, list[int]] = {}
     for catch in caught:
@@ -279,7 +279,7 @@ def _leavers(spec: GameSpec, frame: Frame, caught: list[Catch]) -> dict[Cell, li
 
 
 def _slots(count: int, beside_things: bool) -> tuple[np.ndarray, float]:
-    """Where the players of one cell go, from its centre, and their radius: in rows below the things, or all over it."""
+    """The offsets of the players of one cell from its centre, and their radius: below the things, or all over it."""
     if beside_things:
         num_rows = max(1, -(-count // 4))
         down, middle, largest, overlap = (0.46, 0.26, 0.23, 1.15) if num_rows == 1 else (0.58, 0.2, 0.2, 1.15)
@@ -299,7 +299,7 @@ def _slots(count: int, beside_things: bool) -> tuple[np.ndarray, float]:
 
 
 def _draw_things(axes: Axes, layout: Layout, cell: Cell, things: list[Shape], crowd: int) -> None:
-    """What lies on a cell, side by side; above the players, where there are any."""
+    """Draw the things on a cell side by side, above its players."""
     size, up = (0.92, 0.0) if crowd == 0 else (0.66, 0.2) if crowd <= 4 else (0.46, 0.28)
     size = min(size, 1.0 / max(1, len(things)))
     for index, shape in enumerate(things):
@@ -320,7 +320,7 @@ def _draw_player(axes: Axes, seat: int, x: float, y: float, radius: float, faded
 
 
 def _draw_trails(axes: Axes, layout: Layout, before: dict[Cell, list[int]], after: dict[Cell, list[int]]) -> None:
-    """A faint line from where each player was."""
+    """Draw a faint line from the last position of each player."""
     came_from = {seat: cell for cell, seats in before.items() for seat in seats}
     moves = [(seat, came_from.get(seat, cell), cell) for cell, seats in after.items() for seat in seats]
     for seat, start, end in moves:
@@ -331,7 +331,7 @@ def _draw_trails(axes: Axes, layout: Layout, before: dict[Cell, list[int]], afte
 
 
 def _draw_gain(axes: Axes, layout: Layout, spec: GameSpec, catch: Catch, taken: set[Cell]) -> Cell:
-    """What each hunter got, towards a neighbouring cell where it hides nobody, which is returned."""
+    """Write the reward of each hunter towards a free neighbouring cell, and return that cell."""
     offsets = {(-1, 0): (0, -0.71), (1, 0): (0, 0.7), (0, 1): (0.85, 0), (0, -1): (-0.85, 0)}
     around = {(catch.row + down, catch.column + right): offset for (down, right), offset in offsets.items()}
     free = [at for at in around if at not in taken and 0 <= at[0] < spec.height and 0 <= at[1] < spec.width]

@@ -1,4 +1,4 @@
-"""The games that have a name, for the command line and the docs."""
+"""The named games of the command line and the docs."""
 
 import importlib
 import sys
@@ -15,13 +15,13 @@ from hopplus.games.stag_hunt import StagHunt
 
 @dataclass(frozen=True)
 class Preset:
-    """A game with its usual settings, and a line-up worth watching."""
+    """A game with its default settings, and a line-up to watch."""
 
     make: Callable[[], Game]
     lineup: str
     about: str
     arena_sides: tuple[int, int] | None = None
-    """Agents train in arenas of these sides where the whole board teaches them too little."""
+    """The sides of the training arenas, for boards on which agents learn too slowly."""
 
 
 HUNTERS = "nearest_stag,nearest_stag,nearest_hare,random"
@@ -30,16 +30,18 @@ PRESETS: dict[str, Preset] = {
         lambda: StagHunt(grid=Board(4, 4)), HUNTERS, "the small standard: a stag and four hares", (3, 4)
     ),
     "stag-hunt-8x8": Preset(
-        lambda: StagHunt(grid=Board(8, 8)), HUNTERS, "the same on a board where plain PPO gets stuck", (3, 8)
+        lambda: StagHunt(grid=Board(8, 8)), HUNTERS, "a larger board, on which plain PPO gets stuck", (3, 8)
     ),
     "stag-hunt-8x8-obstacles": Preset(
         lambda: StagHunt(grid=Board(8, 8, obstacle_pieces=5)),
         HUNTERS,
-        "the same with five random pieces of wall",
+        "the larger board with five random pieces of wall",
         (4, 8),
     ),
     "snowdrift-8x8": Preset(
-        lambda: Snowdrift(grid=Board(8, 8)), "nearest_drift,nearest_drift,idler,random", "who clears the snow for all?"
+        lambda: Snowdrift(grid=Board(8, 8)),
+        "nearest_drift,nearest_drift,idler,random",
+        "all gain from a removed drift, its removers pay",
     ),
     "matrix-stag-hunt": Preset(lambda: MatrixGame(payoff=STAG_HUNT), "random,random", "ten rounds of the stag hunt"),
     "matrix-prisoners-dilemma": Preset(
@@ -50,16 +52,16 @@ PRESETS: dict[str, Preset] = {
 
 
 def make(name: str) -> Game:
-    """The game of that name, or anybody's as `module:factory`, looked for in the working folder too."""
+    """The game of that name, or a user's game as `module:factory`, which may be in the working folder."""
     if ":" in name:
         return _make_theirs(name)
     if name not in PRESETS:
-        raise ValueError(f"there is no game called {name!r}; the games are {', '.join(PRESETS)}")
+        raise ValueError(f"there is no game called {name!r}; give one of {', '.join(PRESETS)}")
     return PRESETS[name].make()
 
 
 def load_factory(text: str, what: str) -> Callable[[], Any]:
-    """What `module:factory` names, looked for in the working folder too; it is not called yet."""
+    """The callable that `module:factory` names, which may be in the working folder; it is not called."""
     module_name, _, factory_name = text.partition(":")
     if not module_name or not factory_name:
         raise ValueError(f"cannot load the {what} {text!r}; give MODULE:FACTORY, as in my_module:make")
@@ -80,5 +82,5 @@ def load_factory(text: str, what: str) -> Callable[[], Any]:
 def _make_theirs(name: str) -> Game:
     game = load_factory(name, "game")()
     if not isinstance(game, Game):
-        raise ValueError(f"{name!r} gives a {type(game).__name__}, which is no hopplus.games.Game")
+        raise ValueError(f"{name!r} gives a {type(game).__name__}; give a factory that returns a hopplus.games.Game")
     return game

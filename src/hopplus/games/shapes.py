@@ -1,4 +1,4 @@
-"""What a stag, a hare and a snowdrift look like: outlines in a square of side 1 around the origin, y pointing down."""
+"""The shapes of stags, hares and snowdrifts: outlines in a square of side 1 around the origin, y pointing down."""
 
 from dataclasses import dataclass
 
@@ -108,7 +108,7 @@ SHAPES = {"stags": STAG, "hares": HARE, "drifts": DRIFT}
 
 
 def shape_of(plane_name: str) -> Shape:
-    """How the things on a set plane look; one marker for all that have no shape of their own."""
+    """The shape of the entities of a set plane; a marker if the plane has no shape."""
     return SHAPES.get(plane_name, MARKER)
 
 
@@ -119,4 +119,4 @@ def _joints() -> np.ndarray:
 
 
 JOINTS = _joints()
-"""[lines, 2, 2]: the mortar of one cell of wall, from its corner; it runs on from cell to cell."""
+"""[lines, 2, 2]: the mortar of one wall cell, from its corner; neighbouring cells join."""

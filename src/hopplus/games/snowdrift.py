@@ -1,7 +1,7 @@
-"""Markov snowdrift: everybody gains when a drift is removed, only those who shovel pay.
+"""Markov snowdrift: all players gain when a drift is removed, and only those that remove it pay.
 
-A removed drift gives its benefit to every player; its cost is split among those who removed it in that step. Nobody
-leaves, so the episode ends for all at once: when no drift is left, or at the horizon.
+A removed drift gives its benefit to every player; its cost is split among the players that removed it in that step. No
+player leaves, so the episode ends for all at once: when no drift is left, or at the horizon.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ REMOVE = 5
 
 
 class SnowdriftState(eqx.Module):
-    """One table: integers and flags only."""
+    """The state of one environment: integers and flags only."""
 
     position: Int32[Array, " agents"]
     last_actions: Int32[Array, " agents"]
@@ -29,20 +29,22 @@ class SnowdriftState(eqx.Module):
 
 
 class Snowdrift(Game[SnowdriftState]):
-    """Walk to a drift and remove it, or wait for somebody else to."""
+    """Walk to a drift and remove it, or wait until another player does."""
 
     grid: Board = Board()
     num_players: int = eqx.field(static=True, default=4)
     num_drifts: int = eqx.field(static=True, default=6)
     horizon: int = eqx.field(static=True, default=50)
     benefit: float = eqx.field(static=True, default=6.0)
-    """What every player gets for each drift that is removed."""
+    """The reward of every player for each removed drift."""
     cost: float = eqx.field(static=True, default=4.0)
-    """What the players who remove a drift together pay for it, in equal parts."""
+    """The cost of a removed drift, split equally among the players that remove it together."""
 
     def __check_init__(self):
         if self.num_players < 1 or self.num_drifts < 1:
-            raise ValueError("snowdrift needs a player and a drift at least")
+            raise ValueError(
+                f"num_players is {self.num_players} and num_drifts {self.num_drifts}; give at least one of each"
+            )
         if self.horizon < 1:
             raise ValueError(f"horizon is {self.horizon}; give 1 or more steps")
         self.grid.check_room(self.num_players + self.num_drifts)
@@ -62,7 +64,7 @@ class Snowdrift(Game[SnowdriftState]):
             reward_support=self._reward_support(),
             horizon=self.horizon,
             straight_paths=self.grid.obstacle_pieces == 0,
-            deeds=(("removals", "remove"),),
+            events=(("removals", "remove"),),
         )
 
     def reset(self, *, key: Key[Array, ""]) -> SnowdriftState:
@@ -141,7 +143,7 @@ class Snowdrift(Game[SnowdriftState]):
         return (state.position[:, None] == state.drift_position) & state.drift_remains
 
     def _reward_support(self) -> tuple[float, ...]:
-        """A seat that removes a drift with k - 1 others leaves n - k players for the other drifts."""
+        """All possible rewards: with k players at a seat's drift, n - k are left for the other drifts."""
         benefit, cost, players = np.float32(self.benefit), np.float32(self.cost), self.num_players
         support = {float(benefit * count) for count in range(min(self.num_drifts, players - 1) + 1)}
         for removers in range(1, players + 1):

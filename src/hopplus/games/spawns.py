@@ -1,7 +1,7 @@
-"""Does every seat begin an episode like every other? A statistical answer from many first boards.
+"""Tests whether all seats start an episode with the same distribution, from many first boards.
 
-For each seat: the cell it starts in, how far it is from the nearest cell of each kind of prey, and how far from the
-other players. If seats are exchangeable, these have the same distribution for all; a chi-square test tells.
+The features of a seat: its starting cell, its distance to the nearest of each kind of prey, and its distance to the
+other players. If seats are exchangeable, each feature has one distribution for all seats; a chi-square test checks it.
 """
 
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.stats import chi2_contingency
 
+from hopplus.core.p_values import p_words
 from hopplus.games.game import GameSpec
 
 FALSE_ALARM = 1e-6
@@ -16,7 +17,7 @@ FALSE_ALARM = 1e-6
 
 
 def spawn_fault(spec: GameSpec, boards: np.ndarray) -> str | None:
-    """A sentence that names the feature in which seats differ most, if they differ at all."""
+    """A sentence that names the feature in which seats differ most; None if they do not differ."""
     if spec.num_walkers < 2:
         return None
     boards = boards[: len(boards) - len(boards) % spec.num_walkers]
@@ -25,17 +26,17 @@ def spawn_fault(spec: GameSpec, boards: np.ndarray) -> str | None:
     if p_value * len(tests) >= FALSE_ALARM:
         return None
     means = ", ".join(f"{mean:.2f}" for mean in values.mean(axis=1))
-    return f"seats do not spawn alike: {name} differs by seat (mean {means}; chi-square p = {p_value:.1e})"
+    return f"seats do not spawn alike: {name} differs by seat (mean {means}; chi-square {p_words(p_value)})"
 
 
 def homogeneity(values: np.ndarray) -> float:
-    """The p-value of `the rows of [seats, samples] have one distribution`."""
-    levels, codes = np.unique(values, return_inverse=True)
-    if len(levels) == 1:
+    """The p-value of the hypothesis that the rows of [seats, samples] have one distribution."""
+    distinct, codes = np.unique(values, return_inverse=True)
+    if len(distinct) == 1:
         return 1.0
-    table = np.stack([np.bincount(row, minlength=len(levels)) for row in codes.reshape(values.shape)])
-    common = table.sum(axis=0) >= 5 * len(table)
-    pooled = np.column_stack([table[:, common], table[:, ~common].sum(axis=1)])
+    counts = np.stack([np.bincount(row, minlength=len(distinct)) for row in codes.reshape(values.shape)])
+    common = counts.sum(axis=0) >= 5 * len(counts)
+    pooled = np.column_stack([counts[:, common], counts[:, ~common].sum(axis=1)])
     pooled = pooled[:, pooled.sum(axis=0) > 0]
     if pooled.shape[1] < 2:
         return 1.0
@@ -44,7 +45,7 @@ def homogeneity(values: np.ndarray) -> float:
 
 
 def _features(spec: GameSpec, boards: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Integer features, [seats, samples]. Each seat is judged on boards of its own, so that samples are independent."""
+    """Integer features, [seats, samples]. Each seat has its own boards, so that samples are independent."""
     seats = spec.num_walkers
     own_boards = boards.reshape(seats, -1, *boards.shape[1:])
     rows, columns = np.arange(spec.height)[:, None], np.arange(spec.width)

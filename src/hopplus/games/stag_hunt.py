@@ -1,7 +1,7 @@
-"""Markov stag hunt: a hare can be caught alone, a stag only by two hunters or more in the same step.
+"""Markov stag hunt: one hunter can catch a hare, and a stag needs two hunters or more in the same step.
 
-The rules are those of Huang et al., ICML 2024 (HOP), with walls, arenas, moving prey and an early end as options.
-Everything in a step happens at once: players move or hunt, caught prey and its hunters leave, then prey may move.
+The rules are those of Huang et al., ICML 2024 (HOP), with walls, arenas, moving prey and an early end as options. All
+players act at once: they move or hunt, caught prey and its hunters leave, then prey may move.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ HUNTERS_NEEDED = {"stag": 2, "hare": 1}
 
 
 class StagHuntState(eqx.Module):
-    """One table: integers and flags only, so that a search tree can hold thousands of them."""
+    """The state of one environment: integers and flags only, so that a search tree can hold thousands of them."""
 
     position: Int32[Array, " agents"]
     present: Bool[Array, " agents"]
@@ -34,7 +34,7 @@ class StagHuntState(eqx.Module):
 
 
 class PreyDraws(eqx.Module):
-    """The chance in one step of moving prey, drawn before it is used: the rest of the step is plain arithmetic."""
+    """The random draws of one step of moving prey, made before they are used: the rest of the step is arithmetic."""
 
     order: Int32[Array, " prey"]
     moves: Bool[Array, " prey"]
@@ -42,7 +42,7 @@ class PreyDraws(eqx.Module):
 
 
 class StagHunt(Game[StagHuntState]):
-    """Players who have made a catch leave; the others play on until all have left or the horizon is reached."""
+    """Players leave after a catch; the others play until all have left or the horizon is reached."""
 
     grid: Board = Board()
     num_players: int = eqx.field(static=True, default=4)
@@ -54,11 +54,14 @@ class StagHunt(Game[StagHuntState]):
     prey_moves: float = eqx.field(static=True, default=0.0)
     """The probability that a live prey takes a step after the hunts."""
     steps_after_first_catch: int | None = eqx.field(static=True, default=None)
-    """End the episode this many steps after the first catch; None plays on."""
+    """End the episode this many steps after the first catch; None: the catch does not end it."""
 
     def __check_init__(self):
         if self.num_players < 1 or self.num_stags < 0 or self.num_hares < 0:
-            raise ValueError("a stag hunt needs a player at least, and no negative number of stags or hares")
+            raise ValueError(
+                f"num_players is {self.num_players}, num_stags {self.num_stags} and num_hares {self.num_hares}; "
+                "give at least one player, and 0 or more stags and hares"
+            )
         if self.horizon < 1:
             raise ValueError(f"horizon is {self.horizon}; give 1 or more steps")
         if not 0.0 <= self.prey_moves <= 1.0:
@@ -88,7 +91,7 @@ class StagHunt(Game[StagHuntState]):
             reward_support=tuple(sorted({0.0, *map(float, shares)})),
             horizon=self.horizon,
             straight_paths=self.grid.obstacle_pieces == 0,
-            deeds=(("stag_rate", "hunt stag"), ("hare_rate", "hunt hare")),
+            events=(("stag_rate", "hunt stag"), ("hare_rate", "hunt hare")),
         )
 
     def reset(self, *, key: Key[Array, ""]) -> StagHuntState:
@@ -160,7 +163,7 @@ class StagHunt(Game[StagHuntState]):
     def from_view(self, observation: Observation) -> StagHuntState:
         if self.steps_after_first_catch is not None:
             raise NotImplementedError(
-                "a view does not tell when the first catch was; leave out steps_after_first_catch"
+                "a view does not show when the first catch was; leave out steps_after_first_catch to plan in this game"
             )
         walls, stags, hares = jnp.moveaxis(observation.planes[..., self.num_players :] > 0, -1, 0)
         position, present = self.grid.place_of_each(observation.planes[..., : self.num_players] > 0)
@@ -197,7 +200,7 @@ class StagHunt(Game[StagHuntState]):
         )
 
     def move_prey(self, state: StagHuntState, draws: PreyDraws) -> StagHuntState:
-        """One prey after the other steps to a uniform neighbouring cell that has neither a wall nor other prey."""
+        """Each prey in turn moves to a uniform neighbouring cell without a wall or other prey."""
 
         def move_one(positions, mover):
             targets, free = self.grid.moves(state.walls, positions[mover, None])
@@ -220,7 +223,7 @@ class StagHunt(Game[StagHuntState]):
         return (state.position[:, None] == state.prey_position) & state.prey_alive
 
     def _by_kind(self, prey: Bool[Array, "*shape prey"]) -> tuple[Bool[Array, "*shape"], Bool[Array, "*shape"]]:
-        """Whether any stag, and whether any hare: two bits of one pass over the prey."""
+        """Whether any stag, and whether any hare, in one pass over the prey."""
         kinds = jnp.bitwise_or.reduce(jnp.where(prey, self._per_prey(np.uint8(1), np.uint8(2)), np.uint8(0)), axis=-1)
         return (kinds & 1) > 0, (kinds & 2) > 0
 

@@ -1,7 +1,7 @@
 """Obstacle layouts: random pieces of three or four cells that never cut the board in two.
 
-Testing whether a board is connected takes a loop that a compiled program would repeat for every table at every step,
-because any table may need a fresh episode. So the layouts are drawn once, here, and an episode picks one of them.
+The connectivity test is a loop that a compiled program would repeat for every environment at every step, because any
+environment may need a reset. So the layouts are drawn once, here, and an episode picks one of them.
 """
 
 from functools import lru_cache
@@ -18,11 +18,11 @@ STEPS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 def draw_layouts(
     height: int, width: int, num_pieces: int, arena_sides: tuple[int, int] | None, min_free: int
 ) -> np.ndarray:
-    """[layouts, height, width]: walls of the arena's outside and of the pieces; the same on every machine.
+    """[layouts, height, width]: the walls outside the arena and of the pieces, equal on every machine.
 
-    A piece falls anywhere on the board, so that an arena cuts some and a small one gets few. It is drawn again where it
-    would leave the board, overlap another piece, cut the free cells in two or leave fewer than `min_free`. A layout on
-    which a piece finds no place is drawn again as a whole; only arenas may do with fewer pieces.
+    A piece is placed anywhere on the board, so an arena cuts some pieces and a small arena has few. A piece is drawn
+    again if it would leave the board, overlap another piece, cut the free cells in two or leave fewer than `min_free`.
+    If a piece has no place, the whole layout is drawn again; only arenas may have fewer pieces.
     """
     random = np.random.RandomState(0)  # its stream is frozen, unlike that of NumPy's newer generators
     layouts = np.zeros((0, height, width), bool)
@@ -80,7 +80,7 @@ def are_connected(free: np.ndarray) -> np.ndarray:
 
 
 def fixed_polyominoes(size: int) -> list[tuple[tuple[int, int], ...]]:
-    """Every shape of `size` connected cells, rotations and mirror images apart, its corner at (0, 0)."""
+    """Every shape of `size` connected cells with its corner at (0, 0); rotations and mirror images are distinct."""
     shapes = {((0, 0),)}
     for _ in range(size - 1):
         shapes = {
@@ -99,11 +99,11 @@ def _at_corner(cells: set[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 PIECES = np.array([(shape[0], *shape) for shape in fixed_polyominoes(3)] + fixed_polyominoes(4))
-"""[pieces, 4, 2]: the cells of each piece; a piece of three names its first cell twice."""
+"""[pieces, 4, 2]: the cells of each piece; a piece of three cells has its first cell twice."""
 
 
 def _random_pieces(height: int, width: int, count: int, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
-    """Boards with one piece each at a random place, and whether it lies inside the board."""
+    """Boards with one piece each at a random place, and whether the piece is inside the board."""
     cells = PIECES[random.randint(len(PIECES), size=count)]
     rows = cells[..., 0] + random.randint(height, size=(count, 1))
     columns = cells[..., 1] + random.randint(width, size=(count, 1))

@@ -1,161 +1,102 @@
-"""Imagined play: the seat's own policy among co-players as it knows them, in the world as it learned it.
+"""Imagined rollouts: the seat's own policy among modelled co-players, in the learned world.
 
-It begins at real states with what the seat really thought there, and runs through the same rollout as real play, so an
-imagined step carries all that a real one does: inferred goals, legal actions, values, who is still in the game. An
-episode that the seat has left is followed by another from a real first state: what comes after is nothing to it.
+A rollout starts at a real state with the seat's real beliefs there, and runs through the same code as real play. So an
+imagined step carries everything that a real one does: inferred goals, legal actions, values, who is in the game. When
+the seat leaves, its imagined episode ends and another starts from a real first state.
 
-Co-players act by their models. Their goals are what the seat infers as the imagined episode goes on (`belief`), or
-goals that were drawn for this table and never seen (`counterfactual`). Acting by the belief at every step is the same
-as drawing a goal once: the drawn action is evidence for the goal that made it likely. Counterfactual company is always
-met for the first time.
-
-    weight of a step = trust(rewards) trust(ends) (trust(board) prod_j trust(j))^(depth + 1)
-
-With trust on, every factor is measured on real play that the models had not learned from.
+Co-players act by the opponent models. Their goals are what the seat infers as the imagined episode goes on (`belief`),
+or goals that were drawn for this environment and never seen (`counterfactual`). Acting by the belief at every step is
+equivalent to drawing a goal once: the drawn action is evidence for the goal that made it likely. Counterfactual
+co-players are always met for the first time.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int32, Key
+from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
-from hopplus.games.coplayers import Memory
-from hopplus.games.game import Game, GameSpec, Observation
-from hopplus.games.rollout import Table
-from hopplus.learning import minds
-from hopplus.learning.devices import dealt_out
-from hopplus.learning.minds import Filter, Impression, Mind, MindConfig
-from hopplus.learning.ppo import Batch, Metrics, PPOConfig, Source, check_counts, check_number, look_back, weighted_mean
-from hopplus.learning.record import spread
-from hopplus.learning.rollout import Thought, Trajectory, collect
+from hopplus.agents.config import OpponentsConfig
+from hopplus.agents.goals import BeliefState, GoalModel, goal_model
+from hopplus.agents.opponents import OpponentModels
+from hopplus.core.devices import shard_samples
+from hopplus.core.numerics import Metrics, spread, weighted_mean
+from hopplus.games.coplayers import PolicyState
+from hopplus.games.game import Game, Observation
+from hopplus.games.rollout import EnvState
+from hopplus.learning.config import ImaginationConfig, LearnerConfig
+from hopplus.learning.ppo import Batch, make_batch
+from hopplus.learning.rollout import PolicyOutput, Trajectory, collect
+from hopplus.learning.trust import depth_of, mixed, weights_by_depth
 from hopplus.models import actor_critic
 from hopplus.models.actor_critic import ActorCritic
-from hopplus.models.goals import goal_size
-from hopplus.models.others import LEAST
-from hopplus.models.world import LearnedGame, World, WorldState, from_view
-from hopplus.planning import beliefs
-
-LEAST_WEIGHT = 0.3
-"""Steps that are trusted less are no data: this is how distrust shortens imagined play."""
-TOLERATED = 0.05
-"""An error up to this is the noise of measuring it."""
+from hopplus.models.learned_game import LearnedGame, WorldState, from_view
+from hopplus.models.world import World
 
 
-@dataclass(frozen=True)
-class ImaginationConfig:
-    """What is imagined, and how much it counts."""
+class CoPlayerGoals(eqx.Module):
+    """The goals of the co-players of an imagined environment."""
 
-    real_ratio: float = 1.0
-    """The share of real data in what the policy learns from; 1 imagines nothing."""
-    length: int = 36
-    """Steps of imagined play from each real state."""
-    critic: Literal["all", "real", "weighted"] = "weighted"
-    """Which data the critic learns from: all alike, real data only, or imagined data by how far it is trusted."""
-    reward: Literal["predicted", "zero"] = "predicted"
-    """What imagined steps pay; zero is for experiments."""
-    counterfactual: float = 0.0
-    """The share of imagined tables whose co-players are given goals that were not seen; the others act by belief."""
-    trust: bool = True
-    """Whether imagined data counts less the worse the models predict real play."""
-
-    @property
-    def is_used(self) -> bool:
-        return self.real_ratio < 1
-
-    def check(self) -> None:
-        """Raise where a setting makes no sense."""
-        check_number("imagination", "real_ratio", self.real_ratio, 0 < self.real_ratio <= 1, "above 0, and 1 at most")
-        check_counts("imagination", self, "length")
-        fine = 0 <= self.counterfactual <= 1
-        check_number("imagination", "counterfactual", self.counterfactual, fine, "between 0 and 1")
-
-    def num_tables(self, real_steps: int, num_members: int) -> int:
-        """Imagined environments of each seat, for so many real steps: as many for each member of the world."""
-        wanted = round(real_steps * (1 / self.real_ratio - 1) / self.length)
-        return max(wanted // num_members, 1) * num_members
+    goals: Float32[Array, "*envs others goal"]
+    is_counterfactual: Bool[Array, "*envs"]
+    """Whether the co-players have these goals; otherwise they act by the seat's belief."""
 
 
-class Company(eqx.Module):
-    """Who the co-players of an imagined table are."""
-
-    goals: Float32[Array, "*tables others goal"]
-    told: Bool[Array, "*tables"]
-    """Whether they have these goals; otherwise they act as the seat believes."""
-
-
-class Imagined(eqx.Module):
-    """The players of an imagined table: the ego, who learns, in the first seat of its own order, and its models."""
+class ImaginedPlayers(eqx.Module):
+    """All players of an imagined environment: the ego, which learns, in the first seat, and its opponent models."""
 
     params: ActorCritic
-    mind: Mind
+    opponents: OpponentModels
     game: Game
-    config: MindConfig = eqx.field(static=True)
+    config: OpponentsConfig = eqx.field(static=True)
     num_learning: int = eqx.field(static=True, default=1)
 
-    def start(self) -> Memory:
-        spec = self.game.spec
-        company = Company(jnp.zeros((spec.num_agents - 1, goal_size(self.config.goals, spec))), jnp.bool_(False))
-        return _thought(minds.start(self.config, spec)), company
+    @property
+    def goals(self) -> GoalModel:
+        """How the ego infers goals."""
+        return goal_model(self.config, self.game)
 
-    def again(self, memory: Memory) -> Memory:
-        thought, company = memory
-        known = _thought(minds.again(self.config, self.game.spec, _only(thought.impression)))
-        fresh, _ = self.start()
-        return jax.tree.map(partial(jnp.where, company.told), fresh, known), company
+    def init(self) -> PolicyState:
+        spec = self.game.spec
+        co_players = CoPlayerGoals(jnp.zeros((spec.num_agents - 1, self.goals.size)), jnp.bool_(False))
+        return _output(self.goals.start()), co_players
+
+    def next_episode(self, state: PolicyState) -> PolicyState:
+        output, co_players = state
+        known = _output(self.goals.next_episode(_only(output.beliefs)))
+        fresh, _ = self.init()
+        return jax.tree.map(partial(jnp.where, co_players.is_counterfactual), fresh, known), co_players
 
     def __call__(
-        self, observations: Observation, legal: Bool[Array, "agents actions"], memory: Memory
-    ) -> tuple[Float32[Array, "agents actions"], Memory]:
-        thought, company = memory
+        self, observations: Observation, legal: Bool[Array, "agents actions"], state: PolicyState
+    ) -> tuple[Float32[Array, "agents actions"], PolicyState]:
+        output, co_players = state
         view = jax.tree.map(lambda leaf: leaf[0], observations)
-        impression = minds.perceive(self.config, self.game, self.mind, view, _only(thought.impression))
-        log_probabilities, value = actor_critic.apply(self.params, view, legal[0], impression.goals)
-        goal = jnp.where(company.told, company.goals, impression.goals)
-        predicted = jnp.where(legal[1:], self._others(observations, impression, goal), 0.0)
-        if isinstance(impression.kept, Filter):
-            predicted = jnp.where(company.told, single_minded(self.game.spec, predicted, company.goals), predicted)
+        beliefs = self.goals.update(self.opponents, view, _only(output.beliefs))
+        log_probabilities, value = actor_critic.apply(self.params, view, legal[0], beliefs.goals)
+        goal = jnp.where(co_players.is_counterfactual, co_players.goals, beliefs.goals)
+        views = jax.tree.map(lambda leaf: leaf[1:], observations)
+        predicted = jnp.where(legal[1:], self.goals.now(self.opponents, self.game, views, beliefs, goal), 0.0)
+        pursued = self.goals.pursue(predicted, co_players.goals)
+        predicted = jnp.where(co_players.is_counterfactual, pursued, predicted)
         probabilities = jnp.concatenate([jnp.exp(log_probabilities)[None], predicted])
-        return probabilities, (_thought(impression, value), company)
-
-    def _others(
-        self, observations: Observation, impression: Impression, goal: Float32[Array, "others goal"]
-    ) -> Float32[Array, "others actions"]:
-        if isinstance(impression.kept, Filter):
-            return jax.vmap(beliefs.predictive)(goal, impression.kept.predicted)
-        seen = minds.look_at(self.game, jax.tree.map(lambda leaf: leaf[1:], observations))
-        return minds.predict(self.mind, seen, goal)
+        return probabilities, (_output(beliefs, value), co_players)
 
 
-def single_minded(
-    spec: GameSpec, predicted: Float32[Array, "others actions"], goals: Float32[Array, "others goals"]
-) -> Float32[Array, "others actions"]:
-    """Who is said to want hares hunts no stag on the way, though many did who got a hare in the end.
-
-    A goal is the next deed; `other` forbids nothing.
-    """
-    num_deeds = goals.shape[-1] - 1
-    is_deed = np.asarray(spec.deed_actions)[:, None] == np.arange(spec.num_actions)
-    unwanted = (1 - goals[:, :num_deeds]) * jnp.sum(goals[:, :num_deeds], axis=-1, keepdims=True)
-    left = predicted * (1 - jnp.minimum(unwanted @ is_deed.astype(np.float32), 1.0))
-    return left / jnp.maximum(jnp.sum(left, axis=-1, keepdims=True), LEAST)
-
-
-def _thought(impression: Impression, value: Float32[Array, ""] | None = None) -> Thought:
+def _output(beliefs: BeliefState, value: Float32[Array, ""] | None = None) -> PolicyOutput:
     values = jnp.zeros(1, jnp.float32) if value is None else value[None]
-    return Thought(values, jax.tree.map(lambda leaf: leaf[None], impression))
+    return PolicyOutput(values, jax.tree.map(lambda leaf: leaf[None], beliefs))
 
 
-def _only(impression: Impression) -> Impression:
-    return jax.tree.map(lambda leaf: leaf[0], impression)
+def _only(beliefs: BeliefState) -> BeliefState:
+    return jax.tree.map(lambda leaf: leaf[0], beliefs)
 
 
-class OwnGame(LearnedGame):
-    """The learned world for the ego, in the first seat of its own order: when it has left, the game is over."""
+class EgoGame(LearnedGame):
+    """The learned world for the ego, in the first seat of its own order: the game is over when the ego has left."""
 
     def terminated(self, state: WorldState) -> Bool[Array, " agents"]:
         ended = super().terminated(state)
@@ -163,41 +104,40 @@ class OwnGame(LearnedGame):
 
 
 class Branches(eqx.Module):
-    """Where imagined play of one seat begins: real views, and what the seat thought when it came there."""
+    """Where imagined rollouts of one seat start: real views, and the seat's beliefs there."""
 
     views: Observation
-    """[tables]"""
-    impression: Impression
-    """Before it took in the view."""
+    """[envs]"""
+    beliefs: BeliefState
+    """Before the view was taken in."""
     starts: Observation
     """First views of real episodes, [starts]."""
 
 
-def branches(
-    config: ImaginationConfig, real_steps: int, num_members: int, game: Game, tables: Table, steps: Trajectory
-) -> Branches | None:
-    """For each learning seat, stacked; `tables` as they are after the steps."""
-    if not config.is_used:
+def branches(config: LearnerConfig, game: Game, envs: EnvState, steps: Trajectory) -> Branches | None:
+    """The branches of each learning seat, stacked; `envs` as they are after the steps. None if nothing is imagined."""
+    if not config.imagination.is_used:
         return None
-    num_learning, num_envs = steps.legal.shape[2], len(tables.reset_before)
-    thought, _ = tables.memory
-    seats_first = lambda leaf: jnp.moveaxis(leaf, 1, 0)  # noqa: E731
-    seen = jax.tree.map(lambda leaf: leaf[:, :num_learning], jax.vmap(game.observe)(tables.state))
-    chosen = np.arange(config.num_tables(real_steps, num_members)) % num_envs
-    views, impression = jax.tree.map(lambda leaf: seats_first(leaf)[:, chosen], (seen, thought.impression))
+    num_learning, num_envs = steps.legal.shape[2], len(envs.reset_before)
+    output, _ = envs.policy_state
+    seen = jax.tree.map(lambda leaf: leaf[:, :num_learning], jax.vmap(game.observe)(envs.state))
+    chosen = np.arange(config.imagination.num_envs(config.steps_per_update, config.world.members)) % num_envs
+    views, beliefs = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0)[:, chosen], (seen, output.beliefs))
     in_game = jnp.moveaxis(steps.in_game[:, :, :num_learning], 2, 0)
     first = jax.vmap(partial(_starts, steps.reset_before))(in_game)
-    flat = jax.tree.map(lambda leaf: seats_first(leaf.reshape(-1, *leaf.shape[2:])), steps.observation)
     pick = jax.vmap(lambda leaf, chosen: leaf[chosen])
-    starts = jax.tree.map(lambda leaf: pick(leaf, first), flat)
-    return Branches(views, impression, starts)
+
+    def pick_starts(leaf: Array) -> Array:
+        return pick(jnp.moveaxis(leaf.reshape(-1, *leaf.shape[2:]), 1, 0), first)
+
+    return Branches(views, beliefs, jax.tree.map(pick_starts, steps.observation))
 
 
 def _starts(reset_before: Bool[Array, "envs time"], in_game: Bool[Array, "envs time"]) -> Int32[Array, " envs"]:
-    """Which steps, counted through all environments, an imagined episode of one seat may begin at.
+    """The steps, as indices into [envs x time], that an imagined episode of one seat may start from.
 
-    First states of episodes. Where no episode began in the record, states in which the seat was in the game, the
-    earliest of every environment first.
+    They are first states of episodes. If no episode started in the rollout, they are states in which the seat was in
+    the game, the earliest of every environment first.
     """
     num_envs, num_steps = reset_before.shape
     count = num_envs * num_steps
@@ -209,153 +149,104 @@ def _starts(reset_before: Bool[Array, "envs time"], in_game: Bool[Array, "envs t
     return jnp.where(kind == kind[0], first, first[0]).astype(jnp.int32)
 
 
-def draw_company(
-    config: ImaginationConfig, mind_config: MindConfig, spec: GameSpec, num_tables: int, *, key: Key[Array, ""]
-) -> Company:
-    """Goals that were not seen, symbols or vectors from the prior: every company of them is equally likely."""
-    told_key, goal_key, urn_key = jax.random.split(key, 3)
-    told = jax.random.bernoulli(told_key, config.counterfactual, (num_tables,))
-    size = goal_size(mind_config.goals, spec)
-    shape = (num_tables, spec.num_agents - 1)
-    if mind_config.goals.kind == "continuous":
-        fresh, num_goals = jax.random.normal(goal_key, (*shape, size)), shape[1]
-    else:
-        num_goals = max(size, 1)
-        fresh = jax.nn.one_hot(jax.random.randint(goal_key, shape, 0, num_goals), size)
-    return Company(_from_urn(fresh, num_goals, key=urn_key), told)
+def draw_co_player_goals(
+    config: ImaginationConfig, goals: GoalModel, num_envs: int, num_others: int, *, key: Key[Array, ""]
+) -> CoPlayerGoals:
+    """Goals that were not seen, symbols or vectors from the prior; every multiset of them is equally likely."""
+    flag_key, goal_key, urn_key = jax.random.split(key, 3)
+    is_counterfactual = jax.random.bernoulli(flag_key, config.counterfactual, (num_envs,))
+    fresh, num_goals = goals.draw_unseen((num_envs, num_others), key=goal_key)
+    return CoPlayerGoals(_from_urn(fresh, num_goals, key=urn_key), is_counterfactual)
 
 
 def _from_urn(
-    fresh: Float32[Array, "tables others goal"], num_goals: int, *, key: Key[Array, ""]
-) -> Float32[Array, "tables others goal"]:
-    """Goals that come in company: each co-player has a goal of its own, or one that another has already.
+    fresh: Float32[Array, "envs others goal"], num_goals: int, *, key: Key[Array, ""]
+) -> Float32[Array, "envs others goal"]:
+    """Goals from Polya's urn: each co-player has a fresh goal, or that of a co-player before it.
 
-    This is Polya's urn: "all three want hares" is then as likely as any other multiset of goals.
+    "All three want hares" is then as likely as any other multiset of goals.
     """
-    num_tables, num_others, _ = fresh.shape
-    levels = jax.random.uniform(key, (num_tables, num_others))
+    num_envs, num_others, _ = fresh.shape
+    uniforms = jax.random.uniform(key, (num_envs, num_others))
     goals = fresh
     for other in range(1, num_others):
-        ball = levels[:, other] * (num_goals + other) - num_goals
-        same = goals[jnp.arange(num_tables), jnp.clip(ball.astype(jnp.int32), 0, other - 1)]
+        ball = uniforms[:, other] * (num_goals + other) - num_goals
+        same = goals[jnp.arange(num_envs), jnp.clip(ball.astype(jnp.int32), 0, other - 1)]
         goals = goals.at[:, other].set(jnp.where((ball >= 0)[:, None], same, fresh[:, other]))
     return goals
 
 
 def imagine(
     config: ImaginationConfig,
-    mind_config: MindConfig,
-    game: Game,
-    params: ActorCritic,
-    mind: Mind,
+    players: ImaginedPlayers,
     member: World,
     begin: Branches,
     *,
     key: Key[Array, ""],
-) -> tuple[Trajectory, Float32[Array, "tables 1"]]:
-    """Imagined play of one seat, [tables, time], and the values of the states that it stopped at."""
-    spec = game.spec
-    company_key, act_key, table_key = jax.random.split(key, 3)
-    num_tables = len(begin.views.time)
-    world = OwnGame(member, game, jax.vmap(partial(from_view, spec))(begin.starts))
-    company = draw_company(config, mind_config, spec, num_tables, key=company_key)
-    players = Imagined(params, mind, game, mind_config)
-    fresh = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_tables, *leaf.shape)), players.start()[0].impression)
-    really = jax.tree.map(lambda leaf: leaf[:, None], begin.impression)
-    impression = _where_tables(company.told, fresh, really)
-    thought = Thought(jnp.zeros((num_tables, 1), jnp.float32), impression)
-    first = jax.tree.map(lambda leaf: leaf[np.arange(num_tables) % len(begin.starts.time)], world.starts)
-    states = _where_tables(company.told, first, jax.vmap(partial(from_view, spec))(begin.views))
-    tables = dealt_out(Table(states, (thought, company), jnp.zeros(num_tables, bool)))
+) -> tuple[Trajectory, Float32[Array, "envs 1"]]:
+    """Imagined rollouts of one seat, [envs, time], and the values of the states that they stopped at."""
+    game, spec = players.game, players.game.spec
+    goals_key, act_key, env_key = jax.random.split(key, 3)
+    num_envs = len(begin.views.time)
+    world = EgoGame(member, game, jax.vmap(partial(from_view, spec))(begin.starts))
+    co_players = draw_co_player_goals(config, players.goals, num_envs, spec.num_agents - 1, key=goals_key)
+    fresh = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_envs, *leaf.shape)), players.init()[0].beliefs)
+    from_real = jax.tree.map(lambda leaf: leaf[:, None], begin.beliefs)
+    beliefs = _where_envs(co_players.is_counterfactual, fresh, from_real)
+    output = PolicyOutput(jnp.zeros((num_envs, 1), jnp.float32), beliefs)
+    first = jax.tree.map(lambda leaf: leaf[np.arange(num_envs) % len(begin.starts.time)], world.starts)
+    states = _where_envs(co_players.is_counterfactual, first, jax.vmap(partial(from_view, spec))(begin.views))
+    envs = shard_samples(EnvState(states, (output, co_players), jnp.zeros(num_envs, bool)))
     seat_keys = jax.random.split(act_key, spec.num_agents)
-    _, steps, last_values = collect(world, players, tables, config.length, seat_keys=seat_keys, table_key=table_key)
+    _, steps, last_values = collect(world, players, envs, config.length, seat_keys=seat_keys, env_key=env_key)
     if config.reward == "zero":
         steps = replace(steps, rewards=jnp.zeros_like(steps.rewards))
     return steps, last_values
 
 
-def _where_tables(flags: Bool[Array, " tables"], one, other):
-    pick = lambda a, b: jnp.where(flags.reshape(-1, *[1] * (a.ndim - 1)), a, b)  # noqa: E731
-    return jax.tree.map(pick, one, other)
-
-
-def trust_of(config: ImaginationConfig, errors: Metrics) -> Metrics:
-    """How far each model is trusted, from 0 to 1, by its error on real play."""
-    good = lambda error: jnp.clip((1 - error) / (1 - TOLERATED), 0.0, 1.0)  # noqa: E731
-    trust = {
-        "trust/board": jnp.clip(1 - errors["wm/board_error"], 0.0, 1.0),
-        "trust/reward": good(errors["wm/reward_error"]),
-        "trust/end": good(errors["wm/end_error"]),
-        "trust/others": good(errors["moa/misfit"]),
-    }
-    return trust if config.trust else jax.tree.map(jnp.ones_like, trust)
-
-
-def weights_by_depth(trust: Metrics, depth: Int32[Array, "tables time"]) -> Float32[Array, "tables time"]:
-    """How much an imagined step counts that lies so many imagined steps after a real state."""
-    for_ever = trust["trust/reward"] * trust["trust/end"]
-    each_step = trust["trust/board"] * jnp.prod(trust["trust/others"])
-    weights = for_ever * each_step ** (depth + 1)
-    return jnp.where(weights < LEAST_WEIGHT, 0.0, weights)
-
-
-def depth_of(reset_before: Bool[Array, "tables time"]) -> Int32[Array, "tables time"]:
-    """Imagined steps since the last real state, 0 for the first; an episode that begins anew begins at a real one."""
-    times = jnp.arange(reset_before.shape[1], dtype=jnp.int32)
-    return times - jax.lax.cummax(jnp.where(reset_before, times, 0), axis=1)
+def _where_envs(flags: Bool[Array, " envs"], one: PyTree[Array], other: PyTree[Array]) -> PyTree[Array]:
+    return jax.tree.map(lambda a, b: jnp.where(flags.reshape(-1, *[1] * (a.ndim - 1)), a, b), one, other)
 
 
 def imagined_batch(
-    config: ImaginationConfig,
-    mind_config: MindConfig,
-    ppo_config: PPOConfig,
-    game: Game,
-    agent: tuple[ActorCritic, Mind, World],
+    config: LearnerConfig,
+    players: ImaginedPlayers,
+    members: World,
+    *,
     trust: Metrics,
     real: Batch,
     begin: Branches,
-    *,
     key: Key[Array, ""],
 ) -> tuple[Batch, Metrics]:
-    """Real and imagined samples of one learner, [seats, samples], and what the imagined ones are like."""
-    params, mind, members = agent
+    """Real and imagined samples of one learner, [seats, samples], and metrics of the imagined ones."""
     num_members, num_seats = members.cell.bias.shape[0], real.active.shape[0]
-    num_tables = begin.views.time.shape[1]
-    cut = lambda leaf: leaf.reshape(num_seats, num_members, -1, *leaf.shape[2:])  # noqa: E731
-    views, impression = jax.tree.map(cut, (begin.views, begin.impression))
+    num_envs = begin.views.time.shape[1]
+    split = partial(jax.tree.map, lambda leaf: leaf.reshape(num_seats, num_members, -1, *leaf.shape[2:]))
     keys = jax.random.key_data(jax.random.split(key, (num_seats, num_members)))
 
-    def one(member, views, impression, starts, key_data):
-        begin = Branches(views, impression, starts)
-        key = jax.random.wrap_key_data(key_data)
-        steps, last_values = imagine(config, mind_config, game, params, mind, member, begin, key=key)
+    def one(member, views, beliefs, starts, key_data):
+        begin, key = Branches(views, beliefs, starts), jax.random.wrap_key_data(key_data)
+        steps, last_values = imagine(config.imagination, players, member, begin, key=key)
         rewards = jnp.moveaxis(steps.rewards[:, :, :1], 2, 0)
-        return look_back(ppo_config, steps, last_values), rewards, depth_of(steps.reset_before)[None]
+        return make_batch(config.ppo, steps, last_values), rewards, depth_of(steps.reset_before)[None]
 
     over_members = jax.vmap(one, in_axes=(0, 0, 0, None, 0))
     over_seats = jax.vmap(over_members, in_axes=(None, 0, 0, 0, 0))
-    batch, rewards, depth = over_seats(members, views, impression, begin.starts, keys)
-    batch, rewards, depth = jax.tree.map(
-        lambda leaf: leaf.reshape(num_seats, num_tables * config.length, *leaf.shape[5:]), (batch, rewards, depth)
-    )
+    imagined = over_seats(members, split(begin.views), split(begin.beliefs), begin.starts, keys)
+    num_samples = num_envs * config.imagination.length
+    batch, rewards, depth = jax.tree.map(lambda leaf: leaf.reshape(num_seats, num_samples, *leaf.shape[5:]), imagined)
     weights = weights_by_depth(trust, depth)
-    count = lambda mask: jnp.sum(mask, dtype=jnp.float32)  # noqa: E731
+    return mixed(config.imagination, real, batch, weights), _metrics(batch, rewards, depth, weights)
+
+
+def _metrics(batch: Batch, rewards: Array, depth: Array, weights: Array) -> Metrics:
+    """What imagined data is like."""
     used = batch.active & (weights > 0)
     metrics = {
         "imagined/weight": weighted_mean(weights, batch.active),
         "imagined/depth": weighted_mean(depth.astype(jnp.float32), used),
-        "count/samples/imagined": count(used),
+        "count/samples/imagined": jnp.sum(used, dtype=jnp.float32),
     }
     for name, numbers in (("reward", rewards), ("return", batch.targets), ("old_value", batch.values)):
         metrics |= jax.tree.map(lambda leaf: leaf[0], spread(f"imagined/{name}", numbers[None], batch.active[None]))
-    return mixed(config, real, batch, weights), metrics
-
-
-def mixed(config: ImaginationConfig, real: Batch, imagined: Batch, weights: Float32[Array, "seats samples"]) -> Batch:
-    """One batch, [seats, samples]; what is not trusted at all is no data."""
-    ones = jnp.ones(real.active.shape, jnp.float32)
-    of_critic = {"all": jnp.ones_like(weights), "real": jnp.zeros_like(weights), "weighted": weights}[config.critic]
-    real = replace(real, source=Source(jnp.zeros_like(real.active), ones, ones))
-    source = Source(jnp.ones_like(imagined.active), weights, of_critic)
-    imagined = replace(imagined, active=imagined.active & (weights > 0), source=source)
-    return jax.tree.map(lambda one, other: jnp.concatenate([one, other], axis=1), real, imagined)
+    return metrics

@@ -1,10 +1,10 @@
-"""Offline episodes as a recipe: a game, who plays, a seed and a count. The same recipe is the same data, bit for bit.
+"""Offline episodes from a recipe: a game, scripts, a seed and a count. The same recipe gives the same bits.
 
-Episodes of your own come in as an `.npz` file with the arrays of `Episodes`; those made here can go out as one.
+Other episodes can be read from an `.npz` file with the arrays of `Episodes`; episodes made here can be written to one.
 """
 
 import zipfile
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,67 +15,39 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
-from hopplus.games.coplayers import Memory, Policy, read_policies
+from hopplus.games.coplayers import Policy, PolicyState, read_policies
 from hopplus.games.game import NO_ACTION, Game, Observation, ego_views
 from hopplus.games.presets import make
 from hopplus.games.rollout import play_episode
+from hopplus.learning.pretrain_config import Recipe
 
 EPISODES_AT_ONCE = 512
-REFERENCE_SAMPLES = 107_010
-"""The size of the notes' data set."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a data set is made of."""
-
-    game: str = "stag-hunt-8x8-obstacles"
-    """A name from `hopplus games`, or MODULE:FACTORY."""
-    types: tuple[str, ...] = ("nearest_stag", "nearest_hare")
-    """The scripts that players are drawn from: each seat of each episode has one of them, all equally likely."""
-    samples: int = REFERENCE_SAMPLES
-    """How many actions of players on the board; the last episode is played to its end."""
-    seed: int = 0
-    """Where the random streams begin."""
-
-    def check(self) -> None:
-        """Raise where a setting makes no sense."""
-        if self.samples < 1:
-            raise ValueError(f"--data.samples is {self.samples}; give 1 or more")
-        if not self.types:
-            raise ValueError("--data.types is empty; name one script or more, as in nearest_stag nearest_hare")
-        self.scripts()
-
-    def scripts(self) -> tuple[Policy, ...]:
-        """The types as players."""
-        spec = make(self.game).spec
-        return tuple(policy for text in self.types for policy in read_policies(text, spec))
 
 
 class Cast(eqx.Module):
-    """A table of seats that are each one of a few scripts; who is who is data, so that one program plays them all."""
+    """A line-up in which each seat is one of a few scripts; which one is data, so that one program plays all."""
 
     scripts: tuple[Policy, ...]
     kinds: Int32[Array, " agents"]
 
-    def start(self) -> Memory:
-        one = tuple(script.start() for script in self.scripts)
+    def init(self) -> PolicyState:
+        one = tuple(script.init() for script in self.scripts)
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(self.kinds), *leaf.shape)), one)
 
-    def again(self, memory: Memory) -> Memory:
-        return self.start()
+    def next_episode(self, state: PolicyState) -> PolicyState:
+        return self.init()
 
     def __call__(
-        self, observations: Observation, legal: Bool[Array, "agents actions"], memory: Memory
-    ) -> tuple[Float32[Array, "agents actions"], Memory]:
-        answers = [jax.vmap(script)(observations, legal, m) for script, m in zip(self.scripts, memory, strict=True)]
+        self, observations: Observation, legal: Bool[Array, "agents actions"], state: PolicyState
+    ) -> tuple[Float32[Array, "agents actions"], PolicyState]:
+        answers = [jax.vmap(script)(observations, legal, m) for script, m in zip(self.scripts, state, strict=True)]
         each = jnp.stack([probabilities for probabilities, _ in answers])
         chosen = jnp.arange(len(self.scripts))[:, None, None] == self.kinds[None, :, None]
-        return jnp.sum(jnp.where(chosen, each, 0.0), axis=0), tuple(remembered for _, remembered in answers)
+        return jnp.sum(jnp.where(chosen, each, 0.0), axis=0), tuple(after for _, after in answers)
 
 
 class Episodes(eqx.Module):
-    """Episodes as they were played, padded to one length; what is not `in_game` is no data."""
+    """Recorded episodes, padded to one length; steps that are not `in_game` are padding."""
 
     boards: UInt8[Array, "*episodes steps height width planes"]
     """The planes with the players in seat order."""
@@ -84,27 +56,33 @@ class Episodes(eqx.Module):
     in_game: Bool[Array, "*episodes steps agents"]
     """Before the step."""
     kinds: Int32[Array, "*episodes agents"]
-    """Which of the types each seat was; -1 where nobody knows."""
+    """Which of the types each seat was; -1 where that is unknown."""
 
     @property
     def num_samples(self) -> int:
         return int(np.sum(self.in_game))
 
     def part(self, low: float | int, high: float | int) -> "Episodes":
-        """The episodes between two shares of all."""
+        """The episodes between two shares of the data set."""
         first, last = (round(share * len(self.boards)) for share in (low, high))
         return jax.tree.map(lambda leaf: leaf[first:last], self)
 
 
+def scripts_of(recipe: Recipe) -> tuple[Policy, ...]:
+    """The types of a recipe as players."""
+    spec = make(recipe.game).spec
+    return tuple(policy for text in recipe.types for policy in read_policies(text, spec))
+
+
 def make_episodes(recipe: Recipe) -> Episodes:
-    """Play until there are enough samples."""
-    game, scripts = make(recipe.game), recipe.scripts()
+    """The data set of a recipe."""
+    game, scripts = make(recipe.game), scripts_of(recipe)
     play = jax.jit(jax.vmap(partial(_one_episode, game, scripts)))
-    parts, found = [], 0
-    while found < recipe.samples:
+    parts, count = [], 0
+    while count < recipe.samples:
         key = jax.random.fold_in(jax.random.key(recipe.seed), len(parts))
         parts.append(jax.device_get(play(jax.random.split(key, EPISODES_AT_ONCE))))
-        found += parts[-1].num_samples
+        count += parts[-1].num_samples
     every = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     samples = np.cumsum(every.in_game.sum(axis=(1, 2)))
     return jax.tree.map(lambda leaf: leaf[: int(np.searchsorted(samples, recipe.samples)) + 1], every)
@@ -119,7 +97,7 @@ def _one_episode(game: Game, scripts: tuple[Policy, ...], key: Key[Array, ""]) -
 def play_cast(
     game: Game, scripts: tuple[Policy, ...], kinds: Int32[Array, " agents"], *, key: Key[Array, ""]
 ) -> Episodes:
-    """One episode in which every seat is the script that it is told to be."""
+    """One episode in which the seats play the scripts of these numbers."""
     episode = play_episode(game, Cast(scripts, kinds), key=key)
     before = jax.tree.map(lambda leaf: leaf[:-1], episode.states)
     return Episodes(
@@ -132,7 +110,7 @@ def play_cast(
 
 
 def views(game: Game, episodes: Episodes) -> tuple[Observation, Bool[Array, "episodes steps agents actions"]]:
-    """What every seat saw, and what it might do."""
+    """The views of every seat, and its legal actions."""
 
     def one_episode(boards, actions, in_game):
         shifted = jnp.where(in_game, actions, NO_ACTION)[:-1]
@@ -147,23 +125,23 @@ def views(game: Game, episodes: Episodes) -> tuple[Observation, Bool[Array, "epi
 def script_predictions(
     scripts: tuple[Policy, ...], observations: Observation, legal: Bool[Array, "steps actions"]
 ) -> Float32[Array, "steps scripts actions"]:
-    """What each script would have done in the place of one player, step by step."""
+    """Each script's action probabilities in the place of one player, step by step."""
 
-    def one_step(memory, step):
-        answers = [script(step[0], step[1], one) for script, one in zip(scripts, memory, strict=True)]
+    def one_step(states, step):
+        answers = [script(step[0], step[1], one) for script, one in zip(scripts, states, strict=True)]
         return tuple(after for _, after in answers), jnp.stack([probabilities for probabilities, _ in answers])
 
-    return jax.lax.scan(one_step, tuple(script.start() for script in scripts), (observations, legal))[1]
+    return jax.lax.scan(one_step, tuple(script.init() for script in scripts), (observations, legal))[1]
 
 
 def save(episodes: Episodes, path: Path) -> None:
-    """Write an `.npz` file that anybody can read with NumPy."""
+    """Write an `.npz` file that NumPy can read."""
     arrays: dict[str, Any] = {field.name: np.asarray(getattr(episodes, field.name)) for field in fields(episodes)}
     np.savez_compressed(path, **arrays)
 
 
 def read(path: Path, game: Game) -> Episodes:
-    """Read episodes from an `.npz` file; raises ValueError where they do not fit the game."""
+    """The episodes of an `.npz` file; raises ValueError if they do not fit the game."""
     names = [field.name for field in fields(Episodes)]
     try:
         with np.load(path) as stored:

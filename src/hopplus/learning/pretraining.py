@@ -1,98 +1,74 @@
-"""Models of co-players from offline episodes, before any agent plays: goals, and what is done given a goal.
+"""Pretraining of opponent models on offline episodes: goals, and actions given a goal.
 
-The same losses as on line. There is no seat that learns here, so there is no critic to select a goal by its value: the
-posterior learns to foresee the state that a player comes to in `lookahead` steps, or last before it leaves.
+The losses are those of training. No seat learns a policy here, so there is no critic to select a goal by its value: the
+posterior learns to predict the state that a player reaches in `lookahead` steps, or the last one before it leaves.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
-from jaxtyping import Array, Bool, Float32, Key, PyTree
+from jaxtyping import Array, Bool, Float32, Key
 
+from hopplus.agents import opponents as opponent_models
+from hopplus.agents.opponents import OpponentModels, predict_by_goal
 from hopplus.games.game import NO_ACTION, Game
 from hopplus.games.presets import make
-from hopplus.games.rollout import paid_deeds
-from hopplus.learning import minds, modelling
-from hopplus.learning.minds import Mind, MindConfig
-from hopplus.learning.modelling import Lesson
-from hopplus.learning.modelling_config import ModellingConfig
-from hopplus.learning.offline import Episodes, Recipe, views
-from hopplus.learning.study import Prepared, Study, last_step_together, next_deeds
+from hopplus.games.rollout import paid_events
+from hopplus.learning import opponents
+from hopplus.learning.config import ModellingConfig
+from hopplus.learning.goal_losses import at_samples, posterior_outputs
+from hopplus.learning.offline import Episodes, scripts_of, views
+from hopplus.learning.opponent_data import GoalTargets, OpponentData, last_step_together, next_events
+from hopplus.learning.opponents import OpponentBatch
+from hopplus.learning.optim import Trained, init_trained
+from hopplus.learning.pretrain_config import PretrainConfig
 from hopplus.models import goals, others
-from hopplus.models.goals import GoalsConfig
-from hopplus.models.others import Look, OthersConfig
+from hopplus.models.config import GoalsConfig
+from hopplus.models.others import OpponentInput
 from hopplus.planning import beliefs
 
 EPISODES_AT_ONCE = 128
 SAMPLES_PER_STEP = 256
 
 
-@dataclass(frozen=True)
-class PretrainConfig:
-    """Data, models and how long."""
-
-    data: Recipe = field(default_factory=Recipe)
-    """The episodes to learn from."""
-    mind: Annotated[MindConfig, tyro.conf.arg(name="")] = field(
-        default_factory=lambda: MindConfig(GoalsConfig(kind="continuous"), OthersConfig(models="shared"))
-    )
-    """The models. A seat of a run gets a copy of them for each co-player."""
-    modelling: ModellingConfig = field(default_factory=ModellingConfig)
-    """How they learn; its tables and minibatches are those of a run."""
-    labels: Literal["hindsight", "types"] = "hindsight"
-    """What a goal of kind `hindsight` means: what a player catches in the end, or the script that it is."""
-    epochs: int = 10
-    """Passes over the data."""
-    held_out: float = 0.1
-    """The share of episodes that the models are judged on and never see."""
-
-    def check(self) -> None:
-        """Raise where a setting makes no sense."""
-        self.data.check()
-        self.mind.check()
-        self.modelling.check()
-        if self.mind.others.models != "shared":
-            raise ValueError("--others.models must be shared for pretraining: a run makes a copy for each co-player")
-        if self.epochs < 1:
-            raise ValueError(f"--epochs is {self.epochs}; give 1 or more")
-        if not 0 < self.held_out < 1:
-            raise ValueError(f"--held-out is {self.held_out}; give a share between 0 and 1")
-        names = goals.goal_names(make(self.data.game).spec)
-        if self.labels == "types" and len(self.data.types) != len(names) - 1:
-            raise ValueError(f"--labels types needs {len(names) - 1} types for the goals {', '.join(names[:-1])}")
-
-
 class PretrainState(eqx.Module):
     """Everything between two epochs."""
 
-    mind: Mind
-    optimizer: PyTree[Array]
+    opponents: Trained
     key: Key[Array, ""]
     num_epochs: Array
 
 
+def check_data(config: PretrainConfig) -> None:
+    """Raise if the data does not fit the game, or the labels do not fit the data."""
+    scripts_of(config.data)
+    names = goals.goal_names(make(config.data.game).spec)
+    if config.labels == "types" and len(config.data.types) != len(names) - 1:
+        raise ValueError(f"--labels types needs {len(names) - 1} types for the goals {', '.join(names[:-1])}")
+
+
 def init(config: PretrainConfig, *, key: Key[Array, ""]) -> PretrainState:
-    mind_key, run_key = jax.random.split(key)
-    mind = minds.init(config.mind, make(config.data.game).spec, key=mind_key)
-    return PretrainState(mind, modelling.optimizer_state(mind), run_key, jnp.int32(0))
+    """The state before the first epoch."""
+    models_key, run_key = jax.random.split(key)
+    models = opponent_models.init(config.opponents, make(config.data.game).spec, key=models_key)
+    return PretrainState(init_trained(opponents.optimizer(), models), run_key, jnp.int32(0))
 
 
 class Material(eqx.Module):
     """Episodes as the models read them: rows are episodes, and every player is a co-player."""
 
-    seen: Look
-    study: Study
+    inputs: OpponentInput
+    data: OpponentData
 
 
 def material(config: PretrainConfig, game: Game, episodes: Episodes) -> Material:
-    """Prepare a data set once."""
+    """A data set as the models read it."""
     return _in_chunks(_compiled_prepare(config, game), episodes, len(episodes.boards))
 
 
@@ -107,22 +83,27 @@ def _compiled_predict(config: PretrainConfig) -> Any:
 
 
 def _in_chunks(fn: Callable[[Any], Any], rows: Any, count: int) -> Any:
-    """fn of so many rows, always as many at once, so that it is compiled for one shape; the last are filled up."""
+    """fn of all rows in chunks of one size, so that it is compiled once; the last chunk is padded."""
     size = EPISODES_AT_ONCE
-    fill = lambda leaf: np.zeros((-count % size, *leaf.shape[1:]), leaf.dtype)  # noqa: E731
-    padded = jax.tree.map(lambda leaf: np.concatenate([leaf, fill(leaf)]), rows)
-    chunk = lambda first: jax.tree.map(lambda leaf: leaf[first : first + size], padded)  # noqa: E731
-    parts = [jax.device_get(fn(chunk(first))) for first in range(0, count, size)]
+
+    def pad(leaf: Any) -> Any:
+        return np.concatenate([leaf, np.zeros((-count % size, *leaf.shape[1:]), leaf.dtype)])
+
+    def chunk(padded: Any, first: int) -> Any:
+        return jax.tree.map(lambda leaf: leaf[first : first + size], padded)
+
+    padded = jax.tree.map(pad, rows)
+    parts = [jax.device_get(fn(chunk(padded, first))) for first in range(0, count, size)]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
 
 
 def _prepare(config: PretrainConfig, game: Game, episodes: Episodes) -> Material:
     observation, legal = views(game, episodes)
-    look = jax.vmap(jax.vmap(jax.vmap(partial(others.look, game.spec))))
-    num_goals = goals.goal_size(config.mind.goals, game.spec)
+    inputs = jax.vmap(jax.vmap(jax.vmap(partial(others.opponent_input, game.spec))))
+    num_goals = goals.goal_size(config.opponents.goals, game.spec)
     return Material(
-        look(observation, legal),
-        Study(
+        inputs(observation, legal),
+        OpponentData(
             observation=None,
             goals=jnp.zeros((*episodes.actions.shape, num_goals)),
             actions=episodes.actions,
@@ -130,7 +111,7 @@ def _prepare(config: PretrainConfig, game: Game, episodes: Episodes) -> Material
             valid=episodes.in_game,
             labels=_labels(config, game, episodes, legal),
             reset_before=jnp.zeros(episodes.actions.shape[:2], bool).at[:, 0].set(True),
-            before=jnp.zeros((len(episodes.boards), game.spec.num_agents, config.mind.goals.evidence)),
+            before=jnp.zeros((len(episodes.boards), game.spec.num_agents, config.opponents.goals.evidence)),
         ),
     )
 
@@ -138,9 +119,9 @@ def _prepare(config: PretrainConfig, game: Game, episodes: Episodes) -> Material
 def _labels(config: PretrainConfig, game: Game, episodes: Episodes, legal: Bool[Array, "..."]) -> Array:
     if config.labels == "types":
         return jnp.broadcast_to(episodes.kinds[:, None], episodes.actions.shape)
-    deeds = jax.vmap(jax.vmap(partial(paid_deeds, game.spec)))(legal, episodes.actions, episodes.rewards)
+    events = jax.vmap(jax.vmap(partial(paid_events, game.spec)))(legal, episodes.actions, episodes.rewards)
     over = jnp.zeros(episodes.actions.shape[:2], bool).at[:, -1].set(True)
-    return next_deeds(deeds & episodes.in_game[:, :, None], over)
+    return next_events(events & episodes.in_game[:, :, None], over)
 
 
 class Trainer:
@@ -148,95 +129,98 @@ class Trainer:
 
     def __init__(self, config: PretrainConfig, data: Material):
         self.config = config
-        self.num_rows = len(data.study.valid)
+        self.num_rows = len(data.data.valid)
         self.chunk = min(EPISODES_AT_ONCE, self.num_rows)
-        samples = int(np.sum(data.study.valid)) * self.chunk / self.num_rows
-        players = data.study.valid.shape[-1]
+        samples = int(np.sum(data.data.valid)) * self.chunk / self.num_rows
+        players = data.data.valid.shape[-1]
         per_player = max(SAMPLES_PER_STEP // players, 1)
-        self.settings = replace(
+        modelling = replace(
             config.modelling,
             minibatch_size=per_player,
             minibatches=max(min(round(samples / SAMPLES_PER_STEP), self.chunk), 1),
-            minibatch_tables=self.chunk,
+            minibatch_envs=self.chunk,
             goal_minibatch_size=per_player,
         )
+        self.learner = replace(config.learner, modelling=modelling)
         self.data = data
-        self.num_deeds = len(make(config.data.game).spec.deeds)
+        self.num_events = len(make(config.data.game).spec.events)
         self._step = jax.jit(self._one_chunk)
 
     def _one_chunk(self, state: PretrainState, chunk: Material, key: Key[Array, ""]):
-        prepared, study = None, chunk.study
-        if self.config.mind.goals.is_latent:
-            prepared = prepare_offline(self.config.modelling, state.mind, chunk)
-            study = replace(study, goals=inferred_goals(self.config.mind.goals, state.mind, chunk))
+        targets, data, models = None, chunk.data, state.opponents.params
+        if self.config.opponents.goals.is_latent:
+            targets = offline_targets(self.config.modelling, models, chunk)
+            data = replace(data, goals=inferred_goals(self.config.opponents.goals, models, chunk))
         examples_key, update_key = jax.random.split(key)
-        look = partial(modelling.at_samples, chunk.seen)
-        pick = partial(modelling.pick_examples, self.settings, self.config.mind, self.num_deeds)
-        examples = pick(study, look, key=examples_key)
-        lesson = Lesson((examples,), study.valid.size, study if prepared else None, prepared)
-        learner = (state.mind, state.optimizer, lesson, update_key)
-        mind, optimizer, metrics = modelling.update(self.settings, self.config.mind, True, jnp.float32(1), learner)
-        return replace(state, mind=mind, optimizer=optimizer), metrics
+        inputs_at = partial(at_samples, chunk.inputs)
+        examples = opponents.pick_examples(self.learner, self.num_events, data, inputs_at, key=examples_key)
+        batch = OpponentBatch((examples,), data.valid.size, data if targets else None, targets)
+        update = partial(opponents.update, self.learner, state.opponents, batch, train_prior=True)
+        trained, metrics = update(remaining=jnp.float32(1), key=update_key)
+        return replace(state, opponents=trained), metrics
 
     def epoch(self, state: PretrainState) -> tuple[PretrainState, dict[str, float]]:
         """One pass over all episodes in a new order."""
         key = jax.random.fold_in(state.key, int(state.num_epochs))
         order = np.asarray(jax.random.permutation(jax.random.fold_in(key, 0), self.num_rows))
-        found = []
+        rows_of_metrics = []
         for index in range(self.num_rows // self.chunk):
             rows = order[index * self.chunk : (index + 1) * self.chunk]
             chunk = jax.tree.map(lambda leaf, rows=rows: leaf[rows], self.data)
             state, metrics = self._step(state, chunk, jax.random.fold_in(key, index + 1))
-            found.append(metrics)
-        means = {name: float(np.mean([each[name] for each in found])) for name in found[0]}
+            rows_of_metrics.append(metrics)
+        names = rows_of_metrics[0]
+        means = {name: float(np.mean([each[name] for each in rows_of_metrics])) for name in names}
         state = replace(state, num_epochs=state.num_epochs + 1)
         return state, {name: value for name, value in means.items() if not name.startswith(("count", "buffer"))}
 
 
-def prepare_offline(config: ModellingConfig, mind: Mind, data: Material) -> Prepared:
-    """The state to foresee is the one `lookahead` steps on, or the player's last."""
-    prior, num_actions = mind.prior, data.seen.legal.shape[-1]
+def offline_targets(config: ModellingConfig, models: OpponentModels, data: Material) -> GoalTargets:
+    """The state to predict is the one `lookahead` steps on, or the player's last."""
+    prior, num_actions = models.prior, data.inputs.legal.shape[-1]
     assert prior is not None
-    ahead = last_step_together(data.study.valid, data.study.reset_before)
+    ahead = last_step_together(data.data.valid, data.data.reset_before)
     now = jnp.arange(ahead.shape[1])[None, :, None]
-    encode = lambda view: goals.encode(prior, view, num_actions)  # noqa: E731
-    encoded = jax.vmap(jax.vmap(jax.vmap(encode)))(data.seen.observation)
-    return Prepared(data.seen, ahead, jnp.minimum(now + config.lookahead, ahead), encoded)
+    encode = jax.vmap(jax.vmap(jax.vmap(lambda view: goals.encode(prior, view, num_actions))))
+    encoded = encode(data.inputs.observation)
+    return GoalTargets(data.inputs, ahead, jnp.minimum(now + config.lookahead, ahead), encoded)
 
 
-def inferred_goals(config: GoalsConfig, mind: Mind, data: Material) -> Float32[Array, "rows time agents goal"]:
-    """What the posterior makes of every player at every step."""
-    outputs = modelling.posterior_outputs(mind, data.seen, data.study)
+def inferred_goals(
+    config: GoalsConfig, models: OpponentModels, data: Material
+) -> Float32[Array, "rows time agents goal"]:
+    """The posterior's mean goal of every player at every step."""
+    outputs = posterior_outputs(models, data.inputs, data.data)
     return jax.vmap(jax.vmap(jax.vmap(partial(goals.mean_goal, config))))(outputs)
 
 
 class Predicted(eqx.Module):
-    """What the models say of every step of a data set, [episodes, steps, agents, ...]."""
+    """The models' predictions for every step of a data set, [episodes, steps, agents, ...]."""
 
     by_goal: Float32[Array, "*episodes steps agents goals actions"]
     """Given each hindsight goal; no goals where there are none."""
     beliefs: Float32[Array, "*episodes steps agents goals"]
     """Of the filter, before the step's own action."""
     expected: Float32[Array, "*episodes steps agents actions"]
-    """As far as the goal can be inferred."""
+    """With inferred goals."""
 
 
-def predict(config: PretrainConfig, mind: Mind, data: Material) -> Predicted:
-    """Read a data set step by step, as a co-player at the table would."""
-    return _in_chunks(partial(_compiled_predict(config), mind), data, len(data.study.valid))
+def predict(config: PretrainConfig, models: OpponentModels, data: Material) -> Predicted:
+    """The predictions for a data set, read step by step as a co-player would."""
+    return _in_chunks(partial(_compiled_predict(config), models), data, len(data.data.valid))
 
 
-def _predict_row(config: PretrainConfig, mind: Mind, row: Material) -> Predicted:
-    num_goals = row.study.goals.shape[-1]
-    if config.mind.goals.kind == "hindsight":
-        by_goal = jax.vmap(lambda seen: minds.predict_by_goal(mind, seen, num_goals))(row.seen)
-        believed = filter_beliefs(by_goal, row.seen.legal, row.study.actions, row.study.valid)
+def _predict_row(config: PretrainConfig, models: OpponentModels, row: Material) -> Predicted:
+    num_goals = row.data.goals.shape[-1]
+    if config.opponents.goals.has_labels:
+        by_goal = jax.vmap(lambda inputs: predict_by_goal(models, inputs, num_goals))(row.inputs)
+        believed = filter_beliefs(by_goal, row.inputs.legal, row.data.actions, row.data.valid)
         return Predicted(by_goal, believed, jnp.einsum("sjg,sjga->sja", believed, by_goal))
-    goal = jnp.zeros((*row.study.actions.shape, num_goals))
-    if config.mind.goals.is_latent:
-        whole = jax.tree.map(lambda leaf: leaf[None], (row.seen, row.study))
-        goal = inferred_goals(config.mind.goals, mind, Material(*whole))[0]
-    expected = jax.vmap(partial(minds.predict, mind))(row.seen, goal)
+    goal = jnp.zeros((*row.data.actions.shape, num_goals))
+    if config.opponents.goals.is_latent:
+        whole = jax.tree.map(lambda leaf: leaf[None], (row.inputs, row.data))
+        goal = inferred_goals(config.opponents.goals, models, Material(*whole))[0]
+    expected = jax.vmap(partial(opponent_models.predict, models))(row.inputs, goal)
     nothing = jnp.zeros((*expected.shape[:2], 0))
     return Predicted(jnp.zeros((*nothing.shape, expected.shape[-1])), nothing, expected)
 

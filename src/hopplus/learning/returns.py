@@ -19,7 +19,7 @@ def advantages(
     discount: float,
     gae_lambda: float,
 ) -> Float32[Array, " time"]:
-    """How much better each step was than the critic thought; `values + advantages` are the critic's targets."""
+    """The advantages; `values + advantages` are the critic's targets."""
     goes_on = 1.0 - terminated_after
     next_values = jnp.concatenate([values[1:], last_value[None]])
     surprises = rewards + discount * goes_on * next_values - values

@@ -1,30 +1,15 @@
 """The policy and the critic of one seat: an ego view goes in, action probabilities and a value come out."""
 
-from dataclasses import dataclass
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Key
 
+from hopplus.core.numerics import MASKED
 from hopplus.games.game import GameSpec, Observation
+from hopplus.models.config import ActorCriticConfig
 from hopplus.models.inputs import features, num_features
 from hopplus.models.networks import MLP, Heads, init_heads, init_mlp
-
-ILLEGAL = -1e9
-
-
-@dataclass(frozen=True)
-class ActorCriticConfig:
-    """The network of one seat."""
-
-    hidden: tuple[int, ...] = (128, 128)
-    """Widths of the layers that the policy and the critic share."""
-
-    def check(self) -> None:
-        """Raise where a setting makes no sense."""
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"--network.hidden is {self.hidden}; give one width or more, each at least 1")
 
 
 class ActorCritic(eqx.Module):
@@ -36,9 +21,9 @@ class ActorCritic(eqx.Module):
 
 
 def init(config: ActorCriticConfig, spec: GameSpec, goal_size: int = 0, *, key: Key[Array, ""]) -> ActorCritic:
-    """A policy that begins almost uniform, and a critic that begins near zero.
+    """A policy that starts almost uniform, and a critic that starts near zero.
 
-    It reads so many numbers about the goal of each co-player besides its view.
+    Besides its view it reads `goal_size` numbers about the goal of each co-player.
     """
     trunk_key, heads_key = jax.random.split(key)
     gains = [0.01] * spec.num_actions + [1.0]
@@ -54,10 +39,10 @@ def apply(
     legal: Bool[Array, " actions"],
     goals: Float32[Array, "others goal"],
 ) -> tuple[Float32[Array, " actions"], Float32[Array, ""]]:
-    """The log-probability of each action, and the value of the state, given what the co-players seem to be after."""
+    """The log-probability of each action, and the value of the state, given the co-players' inferred goals."""
     inputs = jnp.concatenate([features(observation, legal.shape[0]), goals.reshape(-1)])
     outputs = params.heads(params.trunk(inputs))
-    return jax.nn.log_softmax(jnp.where(legal, outputs[:-1], ILLEGAL)), outputs[-1]
+    return jax.nn.log_softmax(jnp.where(legal, outputs[:-1], MASKED)), outputs[-1]
 
 
 def values_under(
@@ -67,7 +52,7 @@ def values_under(
     goals: Float32[Array, "others goal"],
     instead: Float32[Array, "others options goal"],
 ) -> Float32[Array, "others options"]:
-    """The value of one state if one co-player's goal were another: what the answers share is computed once."""
+    """The value of one state with one co-player's goal replaced; what the answers share is computed once."""
     first, *rest = params.trunk.layers
     seen = features(observation, num_actions)
     of_goals = first.weight[len(seen) :].reshape(*goals.shape, -1)

@@ -1,18 +1,15 @@
-"""Goals as latent variables: a prior over states, and a posterior that reads what a co-player has done so far.
+"""Goals as latent variables: a prior over states, and a posterior that reads a co-player's past actions.
 
-The prior is a VAE (after Yu et al., NeurIPS 2024): a state that a co-player comes to is encoded as a goal,
+The prior is a VAE (after Yu et al., NeurIPS 2024): it encodes a state that a co-player reaches as a goal, which is
 continuous (a Gaussian) or one of K symbols (relaxed by Gumbel-softmax in training).
 
     reconstruction   E_z [mean over cells of -log p(state | z)]
     action           E_z [-log p(action that led there | the state before, z)]      the head is `others`
     KL               KL(encoding || N(0, 1))   or   KL(encoding || uniform)
 
-The posterior q(g | history, s) adds up evidence, as a Bayes filter adds log-likelihoods: each step that it has seen
-contributes phi(what j saw, what j did). It is trained to match the encoding of a state that lies ahead.
+The posterior q(g | history, s) sums evidence, as a Bayes filter sums log-likelihoods: each past step contributes
+phi(view of j, action of j). It is trained to match the encoding of a later state.
 """
-
-from dataclasses import dataclass
-from typing import Literal
 
 import equinox as eqx
 import jax
@@ -20,53 +17,24 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Key
 
 from hopplus.games.game import GameSpec, Observation
+from hopplus.models.config import GoalsConfig
 from hopplus.models.inputs import features, num_features, read_for_others
-from hopplus.models.networks import Dense, Heads, check_least, init_dense, init_heads
+from hopplus.models.networks import Dense, Heads, init_dense, init_heads
 
-Kind = Literal["none", "continuous", "discrete", "hindsight"]
 TEMPERATURE = 1.0
 """Of Gumbel-softmax."""
 
 
-@dataclass(frozen=True)
-class GoalsConfig:
-    """What a co-player may be after, and the networks that tell it."""
-
-    kind: Kind = "none"
-    """none; continuous: a vector; discrete: one of a few symbols that are learned; hindsight: what the co-player
-    catches in the end, or other."""
-    size: int = 16
-    """Dimensions of a continuous goal, or how many symbols there are; hindsight goals are counted by the game."""
-    hidden: int = 32
-    """Width of the networks."""
-    evidence: int = 16
-    """Width of what the posterior sums up over an episode."""
-
-    def check(self) -> None:
-        """Raise where a setting makes no sense."""
-        check_least("goals", self, 1, "size", "hidden", "evidence")
-
-    @property
-    def is_latent(self) -> bool:
-        """Whether goals are learned by prior and posterior."""
-        return self.kind in ("continuous", "discrete")
-
-    @property
-    def num_outputs(self) -> int:
-        """Mean and log-deviation of a Gaussian, or a logit for each symbol."""
-        return 2 * self.size if self.kind == "continuous" else self.size
-
-
 def goal_size(config: GoalsConfig, spec: GameSpec) -> int:
-    """How many numbers tell a goal."""
+    """How many numbers describe a goal."""
     if config.kind == "none":
         return 0
     return len(goal_names(spec)) if config.kind == "hindsight" else config.size
 
 
 def goal_names(spec: GameSpec) -> tuple[str, ...]:
-    """The hindsight goals of a game: what can be caught or removed, then `other`."""
-    return (*(name.removesuffix("_rate") for name, _ in spec.deeds), "other")
+    """The hindsight goals of a game: its events, then `other`."""
+    return (*(name.removesuffix("_rate") for name, _ in spec.events), "other")
 
 
 class Prior(eqx.Module):
@@ -90,25 +58,25 @@ def init_prior(config: GoalsConfig, spec: GameSpec, *, key: Key[Array, ""]) -> P
 
 
 def encode(params: Prior, observation: Observation, num_actions: int) -> Float32[Array, " outputs"]:
-    """The goal of whoever comes to see this."""
+    """The encoded goal of a player that reaches this view."""
     return params.code(jax.nn.relu(params.view(features(observation, num_actions))))
 
 
 def encode_others(params: Prior, spec: GameSpec, observation: Observation) -> Float32[Array, "others outputs"]:
-    """The same for every co-player, from the seat's own view."""
+    """The encoded goal of every co-player, from the seat's own view."""
     read = read_for_others(spec, params.view, features(observation, spec.num_actions))
     return jax.vmap(params.code)(jax.nn.relu(read))
 
 
 def reconstruction(params: Prior, observation: Observation, goal: Float32[Array, " goal"]) -> Float32[Array, ""]:
-    """How badly the planes are told by the goal: binary cross-entropy, a mean over their cells."""
+    """Binary cross-entropy of the planes given the goal, a mean over cells."""
     logits = params.cells(jax.nn.relu(params.expand(goal)))
     planes = observation.planes.reshape(-1).astype(jnp.float32)
     return jnp.mean(jax.nn.softplus(logits) - planes * logits)
 
 
 class Posterior(eqx.Module):
-    """What a history says of the goal."""
+    """The network that infers a goal from a history."""
 
     view: Dense
     step: Dense
@@ -131,7 +99,7 @@ def embed(params: Posterior, observation: Observation, num_actions: int) -> Floa
 def evidence_of(
     params: Posterior, embedded: Float32[Array, " hidden"], action: Int32[Array, ""], num_actions: int
 ) -> Float32[Array, " evidence"]:
-    """What one step adds; nothing where no action was taken."""
+    """What one step adds to the evidence; zero where no action was taken."""
     took = jax.nn.one_hot(action, num_actions)
     of_view, of_action = params.step.weight[: len(embedded)], params.step.weight[len(embedded) :]
     return jnp.tanh(embedded @ of_view + took @ of_action + params.step.bias) * jnp.sum(took)
@@ -140,7 +108,7 @@ def evidence_of(
 def infer(
     params: Posterior, embedded: Float32[Array, " hidden"], evidence: Float32[Array, " evidence"]
 ) -> Float32[Array, " outputs"]:
-    """The goal, given what was seen before and what is seen now."""
+    """The posterior's outputs, given the evidence so far and the current view."""
     weight, width = params.code.weight, len(embedded)
     return weight[:, :width] @ embedded + weight[:, width:] @ evidence + params.code.bias
 
@@ -153,7 +121,7 @@ def mean_goal(config: GoalsConfig, outputs: Float32[Array, " outputs"]) -> Float
 def draw_goal(
     config: GoalsConfig, outputs: Float32[Array, " outputs"], *, key: Key[Array, ""]
 ) -> Float32[Array, " goal"]:
-    """A draw that gradients pass through."""
+    """A differentiable sample of the goal."""
     if config.kind == "continuous":
         mean, log_std = jnp.split(outputs, 2)
         return mean + jnp.exp(_bounded(log_std)) * jax.random.normal(key, mean.shape)
@@ -175,7 +143,7 @@ def divergence(
 
 
 def mismatch(config: GoalsConfig, goal: Float32[Array, " goal"], target: Float32[Array, " goal"]) -> Float32[Array, ""]:
-    """How far a drawn goal is from the one to match: squared distance per dimension, or cross-entropy."""
+    """Distance of a sampled goal from its target: squared distance per dimension, or cross-entropy."""
     if config.kind == "continuous":
         return jnp.mean(jnp.square(goal - target))
     return -jnp.sum(target * jnp.log(goal + 1e-6))

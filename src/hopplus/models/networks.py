@@ -8,13 +8,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, Key
 
 
-def check_least(group: str, settings: object, least: int, *names: str) -> None:
-    """Raise unless these settings of that group of flags are so large."""
-    for name in names:
-        if (value := getattr(settings, name)) < least:
-            raise ValueError(f"--{group}.{name} is {value}; give {least} or more")
-
-
 class Dense(eqx.Module):
     """y = x W + b."""
 

@@ -1,16 +1,13 @@
-"""The model of other agents: p(action of j | what j sees, j's goal).
+"""The opponent model: p(action of co-player j | view of j, goal of j).
 
-It is a mixture of two ways to read a co-player. One asks where it is going: every cell of the board is a destination
-with a weight that depends on what is there, how far it is to walk and what the co-player wants; the first step of a
-shortest path to it is then the prediction, and its own cell stands for acting on the spot. The model knows how to walk,
-not where to. The other is a plain network over the whole view, for players that do something else. A gate weighs them.
+It is a mixture of two predictors. One predicts where the co-player is going: every cell of the board is a destination
+whose weight depends on what is there, how far it is and what the co-player wants. The prediction is then the first step
+of a shortest path to it; the co-player's own cell stands for acting on the spot. This predictor is given the paths and
+learns the destinations. The other is a plain network over the whole view, for any other behaviour. A gate weighs them.
 
     score(c) = q(g) . k(what is on c, distance) - rate(g) distance(c)
     p(a) = gate * sum_c softmax(score)(c) first_step(a | c) + (1 - gate) * softmax(f(view, g))(a)
 """
-
-from dataclasses import dataclass
-from typing import Literal
 
 import equinox as eqx
 import jax
@@ -18,47 +15,24 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
+from hopplus.core.numerics import LEAST, MASKED, Metrics
 from hopplus.games.board import MOVE_NAMES
 from hopplus.games.game import GameSpec, Observation
 from hopplus.games.paths import FAR, paths_around_walls, straight_paths
+from hopplus.models.config import OthersConfig
 from hopplus.models.inputs import features, num_features
-from hopplus.models.networks import Dense, Heads, check_least, init_dense, init_heads
-
-NEVER = -1e9
-LEAST = 1e-8
-"""No probability is taken for less."""
-Metrics = dict[str, Array]
+from hopplus.models.networks import Dense, Heads, init_dense, init_heads
 
 
-@dataclass(frozen=True)
-class OthersConfig:
-    """The model of one co-player, or of all."""
-
-    models: Literal["none", "each", "shared"] = "none"
-    """Whether a seat predicts its co-players: not at all, each with parameters of its own, or all with one set."""
-    marginal: bool = False
-    """Whether it only learns how often each action is taken, whatever is seen and wanted: to see what more is worth."""
-    destinations: bool = True
-    """Whether it asks where a co-player is going; otherwise it is a plain network over the view."""
-    hidden: int = 64
-    """Width of the two layers that read the whole view."""
-    keys: int = 8
-    """Width of what is compared with the goal at every cell."""
-
-    def check(self) -> None:
-        """Raise where a setting makes no sense."""
-        check_least("others", self, 1, "hidden", "keys")
-
-
-class Look(eqx.Module):
-    """What the model reads of one view, made once: it does not depend on parameters or goal."""
+class OpponentInput(eqx.Module):
+    """What the model reads of one view; it depends on neither parameters nor goal, so it is made once."""
 
     observation: Observation
     legal: Bool[Array, "*batch actions"]
     distance: UInt8[Array, "*batch height width"]
-    """Steps to walk there; 255 where nobody can."""
+    """Steps to each cell; 255 where it cannot be reached."""
     first_moves: UInt8[Array, "*batch height width"]
-    """Bit m: a shortest path there begins with move m."""
+    """Bit m: a shortest path to the cell starts with move m."""
 
 
 class Others(eqx.Module):
@@ -75,47 +49,47 @@ class Others(eqx.Module):
 
 
 def init(config: OthersConfig, spec: GameSpec, goal_size: int, *, key: Key[Array, ""]) -> Others:
-    """A model that begins almost uniform."""
+    """A model that starts almost uniform."""
     view_key, mixed_key, heads_key, cell_key, key_key, query_key = jax.random.split(key, 6)
     gains = [0.01] * (2 * spec.num_actions + 1)
-    looking, walking = not config.marginal, not config.marginal and config.destinations and walks(spec)
+    reads_view, walks_there = not config.marginal, not config.marginal and config.destinations and walks(spec)
     return Others(
-        view=init_dense(num_features(spec), config.hidden, 2**0.5, key=view_key) if looking else None,
-        mixed=init_dense(config.hidden + goal_size, config.hidden, 2**0.5, key=mixed_key) if looking else None,
+        view=init_dense(num_features(spec), config.hidden, 2**0.5, key=view_key) if reads_view else None,
+        mixed=init_dense(config.hidden + goal_size, config.hidden, 2**0.5, key=mixed_key) if reads_view else None,
         heads=init_heads(config.hidden, gains, key=heads_key),
-        cell=init_dense(len(spec.planes) + 2, 2 * config.keys, 2**0.5, key=cell_key) if walking else None,
-        key=init_heads(2 * config.keys, [1.0] * config.keys, key=key_key) if walking else None,
-        query=init_heads(goal_size + 1, [1.0] * config.keys + [0.1], key=query_key) if walking else None,
+        cell=init_dense(len(spec.planes) + 2, 2 * config.keys, 2**0.5, key=cell_key) if walks_there else None,
+        key=init_heads(2 * config.keys, [1.0] * config.keys, key=key_key) if walks_there else None,
+        query=init_heads(goal_size + 1, [1.0] * config.keys + [0.1], key=query_key) if walks_there else None,
     )
 
 
-def look(spec: GameSpec, observation: Observation, legal: Bool[Array, " actions"]) -> Look:
-    """Prepare one view of the co-player."""
+def opponent_input(spec: GameSpec, observation: Observation, legal: Bool[Array, " actions"]) -> OpponentInput:
+    """The input of the model for one view of the co-player."""
     if not walks(spec):
         none = jnp.zeros((spec.height, spec.width), jnp.uint8)
-        return Look(observation, legal, none, none)
+        return OpponentInput(observation, legal, none, none)
     own, free = observation.planes[..., 0] > 0, observation.planes[..., spec.plane_index("obstacles")] == 0
     if spec.straight_paths:
         distance, moves = straight_paths(own)
         distance = jnp.where(free, distance, FAR)
     else:
         distance, moves = paths_around_walls(free, own)
-    return Look(observation, legal, jnp.minimum(distance, 255).astype(jnp.uint8), moves)
+    return OpponentInput(observation, legal, jnp.minimum(distance, 255).astype(jnp.uint8), moves)
 
 
 def walks(spec: GameSpec) -> bool:
-    """Whether players have places among walls, and the four moves."""
+    """Whether players have positions on a board with obstacles, and the four moves."""
     return spec.num_walkers > 0 and spec.has_plane("obstacles") and spec.action_names[: len(MOVE_NAMES)] == MOVE_NAMES
 
 
-def apply(params: Others, seen: Look, goal: Float32[Array, " goal"]) -> Float32[Array, " actions"]:
+def apply(params: Others, seen: OpponentInput, goal: Float32[Array, " goal"]) -> Float32[Array, " actions"]:
     """The log-probability of each action of the co-player."""
     num_actions = seen.legal.shape[0]
     outputs = params.heads.bias
     if params.view is not None and params.mixed is not None:
         from_view = jax.nn.relu(params.view(features(seen.observation, num_actions)))
         outputs = params.heads(jax.nn.relu(params.mixed(jnp.concatenate([from_view, goal]))))
-    plain = jax.nn.softmax(jnp.where(seen.legal, outputs[:num_actions], NEVER))
+    plain = jax.nn.softmax(jnp.where(seen.legal, outputs[:num_actions], MASKED))
     if params.cell is None:
         return jnp.log(plain + LEAST)
     on_the_spot, gate = outputs[num_actions : 2 * num_actions], jax.nn.sigmoid(outputs[-1])
@@ -124,21 +98,23 @@ def apply(params: Others, seen: Look, goal: Float32[Array, " goal"]) -> Float32[
 
 
 def destinations(
-    params: Others, seen: Look, goal: Float32[Array, " goal"], on_the_spot: Float32[Array, " actions"]
+    params: Others, seen: OpponentInput, goal: Float32[Array, " goal"], on_the_spot: Float32[Array, " actions"]
 ) -> Float32[Array, " actions"]:
-    """Where the co-player goes, and so what it does next."""
+    """The action probabilities of a co-player that walks to a destination."""
     weights = destination_weights(params, seen, goal)
-    begins_with = (seen.first_moves[..., None] >> np.arange(len(MOVE_NAMES), dtype=np.uint8)) & 1
-    share = begins_with / jnp.maximum(jnp.sum(begins_with, axis=-1, keepdims=True), 1)
+    starts_with = (seen.first_moves[..., None] >> np.arange(len(MOVE_NAMES), dtype=np.uint8)) & 1
+    share = starts_with / jnp.maximum(jnp.sum(starts_with, axis=-1, keepdims=True), 1)
     moves = jnp.sum(weights[..., None] * share, axis=(0, 1))
     here = jnp.sum(jnp.where(seen.distance == 0, weights, 0.0))
     stands = seen.legal & (np.arange(seen.legal.shape[0]) >= len(MOVE_NAMES))
-    acts = jax.nn.softmax(jnp.where(stands, on_the_spot, NEVER))
+    acts = jax.nn.softmax(jnp.where(stands, on_the_spot, MASKED))
     return (here * acts).at[: len(MOVE_NAMES)].add(moves)
 
 
-def destination_weights(params: Others, seen: Look, goal: Float32[Array, " goal"]) -> Float32[Array, "height width"]:
-    """The probability of every cell to be where the co-player is going."""
+def destination_weights(
+    params: Others, seen: OpponentInput, goal: Float32[Array, " goal"]
+) -> Float32[Array, "height width"]:
+    """The probability of every cell to be the co-player's destination."""
     assert params.cell is not None and params.key is not None and params.query is not None
     distance = seen.distance.astype(jnp.float32)
     reachable = seen.distance < 255
@@ -149,18 +125,18 @@ def destination_weights(params: Others, seen: Look, goal: Float32[Array, " goal"
     wanted = params.query(jnp.concatenate([goal, jnp.ones(1)]))
     query, rate = wanted[:-1], jax.nn.softplus(wanted[-1])
     scores = jnp.tensordot(keys, query @ params.key.weight, 1) + query @ params.key.bias - rate * near
-    scores = jnp.where(reachable, scores, NEVER)
+    scores = jnp.where(reachable, scores, MASKED)
     return jax.nn.softmax(scores.reshape(-1)).reshape(scores.shape)
 
 
 def loss(
     params: Others,
-    seen: Look,
+    seen: OpponentInput,
     goals: Float32[Array, "samples goal"],
     actions: Int32[Array, " samples"],
     weights: Float32[Array, " samples"],
 ) -> tuple[Float32[Array, ""], Metrics]:
-    """Cross-entropy of what the co-player did, over the samples of weight 1; those of weight 0 are no data."""
+    """Cross-entropy of the co-player's actions over the samples of weight 1; weight 0 marks padding."""
     log_probabilities = jax.vmap(apply, in_axes=(None, 0, 0))(params, seen, goals)
     taken = jnp.arange(log_probabilities.shape[-1]) == actions[:, None]
     losses = -jnp.sum(jnp.where(taken, log_probabilities, 0.0), axis=-1)

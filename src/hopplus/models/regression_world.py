@@ -1,33 +1,21 @@
-"""The older kind of world model, to compare with: every plane is a picture that is regressed, cell by cell.
+"""The older kind of world model, as a baseline: every plane is regressed cell by cell.
 
     loss = sum over planes of weight * squared error + squared error of rewards + cross-entropy of ends
 
-Weights such as 2,2,2,2,1,1,1 make the players count double; such a loss cannot be compared with an unweighted one.
-Nothing keeps a player from being in two cells, or in none: what comes out is rounded to be played on.
+Weights such as 2,2,2,2,1,1,1 count the players' planes double; such a loss cannot be compared with an unweighted one.
+Nothing prevents a predicted player from being in two cells or in none: the output is rounded to a board.
 """
-
-from dataclasses import dataclass
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Key
 
+from hopplus.core.numerics import Metrics
 from hopplus.games.game import GameSpec
+from hopplus.models.config import RegressionConfig
 from hopplus.models.networks import Dense, init_dense
 from hopplus.models.world import Outcome, Situation, Transition
-
-Metrics = dict[str, Array]
-
-
-@dataclass(frozen=True)
-class RegressionConfig:
-    """A plain network over the whole board."""
-
-    hidden: int = 256
-    """Width of its two layers."""
-    walker_weight: float = 2.0
-    """What a player's plane counts, the others counting 1."""
 
 
 class RegressionWorld(eqx.Module):
@@ -66,21 +54,21 @@ def apply(
 
 
 def rounded(planes: Float32[Array, "height width planes"], rewards: Array, ended: Array) -> Outcome:
-    """What it says, as a board."""
+    """The regressed planes rounded to a board."""
     return Outcome((planes > 0.5).astype(jnp.uint8), rewards, ended > 0)
 
 
 def loss(
-    config: RegressionConfig, params: RegressionWorld, spec: GameSpec, happened: Transition
+    config: RegressionConfig, params: RegressionWorld, spec: GameSpec, transition: Transition
 ) -> tuple[Float32[Array, ""], Metrics]:
-    """Of one transition."""
-    planes, rewards, ended = apply(params, spec, happened.now)
+    """The loss of one transition, and its parts by name."""
+    planes, rewards, ended = apply(params, spec, transition.now)
     weights = jnp.array([config.walker_weight if plane.kind == "walker" else 1.0 for plane in spec.planes], jnp.float32)
-    misses = jnp.mean(jnp.square(planes - happened.after.board), axis=(0, 1))
-    ends = happened.after.ended.astype(jnp.float32)
+    misses = jnp.mean(jnp.square(planes - transition.after.board), axis=(0, 1))
+    ends = transition.after.ended.astype(jnp.float32)
     parts = {
         "planes": jnp.sum(weights * misses),
-        "reward": jnp.mean(jnp.square(rewards - happened.after.rewards)),
+        "reward": jnp.mean(jnp.square(rewards - transition.after.rewards)),
         "ended": jnp.mean(jax.nn.softplus(ended) - ends * ended),
     }
     return sum(parts.values(), jnp.float32(0)), parts

@@ -1,7 +1,7 @@
-"""The world: what a joint action does to the board, to every seat's reward and to who is still in the game.
+"""The world: the learned effect of a joint action on the board, on every seat's reward and on who is in the game.
 
-Boards and actions are in one seat order, the ego's; any order will do, because seats are told apart by where they stand
-and what they do alone. Predictions are distributions of the kind that a plane is, masked to what can happen at all:
+Boards and actions are in one seat order, the ego's. Any order works, because seats differ only by their position and
+their action. Predictions are distributions of the plane's kind, masked to what is possible:
 
     walker   one of: stay, the four cells around, gone      masked to free cells of the board; gone is for ever
     set      each cell on or off                            in units of "it stays as it is"
@@ -9,12 +9,11 @@ and what they do alone. Predictions are distributions of the kind that a plane i
     reward   one of the game's reward support, for each seat
     end      for each seat; for ever
 
-A cell reads what lies on it and around it and how many players do what there: counts, so that two hunters are told from
-one. A seat reads its own cell, what it does, and a sum over all cells.
+A cell reads what lies on it and around it and the number of players with each action there, so that two hunters differ
+from one. A seat reads its own cell, its action, and a sum over all cells.
 """
 
 import math
-from dataclasses import dataclass
 
 import equinox as eqx
 import jax
@@ -22,54 +21,33 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
+from hopplus.core.numerics import MASKED, Metrics
 from hopplus.games.board import COLUMN_STEPS, ROW_STEPS, random_words
-from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, as_played, ego_views, steps_passed
-from hopplus.games.rollout import levels_from_words, sample_actions
-from hopplus.models.networks import Dense, Heads, check_least, init_dense, init_heads
+from hopplus.games.game import GameSpec
+from hopplus.games.rollout import sample_actions, uniforms_from_words
+from hopplus.models.config import WorldConfig
+from hopplus.models.networks import Dense, Heads, init_dense, init_heads
 
-NEVER = -1e9
 NUM_STEPS = len(ROW_STEPS)
 STANDS, GONE = NUM_STEPS, NUM_STEPS + 1
-"""What becomes of a walker, after the four moves."""
+"""What can happen to a walker besides the four moves."""
 UNCHANGED = 3.0
-"""How sure an untrained world is that a cell of a set stays as it is."""
-Metrics = dict[str, Array]
-
-
-@dataclass(frozen=True)
-class WorldConfig:
-    """The model of the world."""
-
-    members: int = 0
-    """Models that are trained side by side, each from other samples: where they differ, nobody knows. 0: no world."""
-    hidden: int = 64
-    """Width of the layers that read a cell and a seat."""
-    pooled: int = 16
-    """How many sums over the whole board a seat reads."""
-
-    @property
-    def is_used(self) -> bool:
-        return self.members > 0
-
-    def check(self) -> None:
-        """Raise where a setting makes no sense."""
-        check_least("world", self, 0, "members")
-        check_least("world", self, 1, "hidden", "pooled")
+"""The logit with which an untrained world predicts that a cell of a set stays as it is."""
 
 
 class Situation(eqx.Module):
-    """What the world reads: a board in somebody's seat order, and what is done on it."""
+    """What the world reads: a board in one seat's order, and the joint action."""
 
     board: UInt8[Array, "*batch height width planes"]
     time: Int32[Array, "*batch"]
-    """Steps that were played before."""
+    """Steps since the start of the episode."""
     actions: Int32[Array, "*batch agents"]
     ended: Bool[Array, "*batch agents"]
     """Whether the seat was out of the game before."""
 
 
 class Outcome(eqx.Module):
-    """What the world says comes after."""
+    """What follows a joint action."""
 
     board: UInt8[Array, "*batch height width planes"]
     rewards: Float32[Array, "*batch agents"]
@@ -77,15 +55,15 @@ class Outcome(eqx.Module):
 
 
 class Transition(eqx.Module):
-    """What happened: what a world learns from, and is judged by."""
+    """One observed transition: training and test data of a world."""
 
     now: Situation
     after: Outcome
 
 
-def seen_by(spec: GameSpec, happened: Transition, order: Int32[Array, " agents"]) -> Transition:
-    """The same in another order of seats, planes and actions alike."""
-    now, after = happened.now, happened.after
+def seen_by(spec: GameSpec, transition: Transition, order: Int32[Array, " agents"]) -> Transition:
+    """The transition in another order of seats, for planes and actions alike."""
+    now, after = transition.now, transition.after
     planes = jnp.concatenate([order, jnp.arange(spec.num_walkers, len(spec.planes), dtype=order.dtype)])
     return Transition(
         Situation(now.board[..., planes], now.time, now.actions[..., order], now.ended[..., order]),
@@ -103,7 +81,7 @@ class World(eqx.Module):
     seat: Dense
     mixed: Dense
     heads: Heads
-    """What becomes of the walker, the reward, the end."""
+    """The walker's option, the reward, the end."""
 
 
 class Prediction(eqx.Module):
@@ -122,7 +100,7 @@ def set_planes(spec: GameSpec) -> list[int]:
 
 
 def init(config: WorldConfig, spec: GameSpec, *, key: Key[Array, ""]) -> World:
-    """A world in which nothing happens, more or less."""
+    """A world that starts by predicting almost no change."""
     cell_key, sets_key, pool_key, seat_key, mixed_key, heads_key = jax.random.split(key, 6)
     hidden, num_shared = config.hidden, len(spec.planes) - spec.num_walkers
     num_cell = num_shared * (1 + NUM_STEPS) + spec.num_agents * spec.num_actions
@@ -139,7 +117,7 @@ def init(config: WorldConfig, spec: GameSpec, *, key: Key[Array, ""]) -> World:
 
 
 def apply(params: World, spec: GameSpec, now: Situation) -> Prediction:
-    """The distributions of what comes next."""
+    """The predicted distributions of the outcome."""
     board = now.board.astype(jnp.float32)
     walkers, shared = board[..., : spec.num_walkers], board[..., spec.num_walkers :]
     did = jax.nn.one_hot(now.actions, spec.num_actions)
@@ -147,7 +125,10 @@ def apply(params: World, spec: GameSpec, now: Situation) -> Prediction:
     at_least = counts[..., None] >= np.arange(1, spec.num_agents + 1)
     around = [shifted(shared, move) for move in range(NUM_STEPS)]
     content = jnp.concatenate([shared, *around, at_least.reshape(*counts.shape[:2], -1)], axis=-1)
-    everywhere = lambda layer: jax.vmap(jax.vmap(layer))  # noqa: E731
+
+    def everywhere(layer):
+        return jax.vmap(jax.vmap(layer))
+
     cells = jax.nn.relu(everywhere(params.cell)(content))
 
     there = jnp.einsum("hwi,hwf->if", walkers, cells)
@@ -162,7 +143,7 @@ def apply(params: World, spec: GameSpec, now: Situation) -> Prediction:
     options = outputs[:, : GONE + 1].at[:, STANDS].add(UNCHANGED)
     on = board[..., np.array(set_planes(spec), int)]
     return Prediction(
-        walkers=jnp.where(_possible(free, now.board, spec), options, NEVER),
+        walkers=jnp.where(_possible(free, now.board, spec), options, MASKED),
         sets=(2 * on - 1) * (UNCHANGED + cells @ params.sets.weight.T + params.sets.bias),
         rewards=outputs[:, GONE + 1 : -1],
         ended=outputs[:, -1],
@@ -170,7 +151,7 @@ def apply(params: World, spec: GameSpec, now: Situation) -> Prediction:
 
 
 def draw(spec: GameSpec, now: Situation, predicted: Prediction, *, key: Key[Array, ""] | None) -> Outcome:
-    """One outcome: drawn, or the likeliest without a key. Nothing impossible can come out."""
+    """One outcome: sampled, or the most likely one without a key. It is always a possible one."""
     walkers, paid, ends, cells = _likeliest(predicted) if key is None else _drawn(predicted, key=key)
     rewards = jnp.asarray(spec.reward_support, jnp.float32)[paid]
     moved = move_walkers(now.board[..., : spec.num_walkers], walkers)
@@ -179,7 +160,7 @@ def draw(spec: GameSpec, now: Situation, predicted: Prediction, *, key: Key[Arra
     return Outcome(
         board=board,
         rewards=jnp.where(now.ended, 0.0, rewards),
-        ended=now.ended | ends | ~_on_board(moved),
+        ended=now.ended | ends | ~on_board(moved),
     )
 
 
@@ -190,18 +171,20 @@ Draws = tuple[
 
 
 def _likeliest(predicted: Prediction) -> Draws:
-    best = lambda logits: jnp.argmax(logits, axis=-1).astype(jnp.int32)  # noqa: E731
+    def best(logits):
+        return jnp.argmax(logits, axis=-1).astype(jnp.int32)
+
     return best(predicted.walkers), best(predicted.rewards), predicted.ended > 0, predicted.sets > 0
 
 
 def _drawn(predicted: Prediction, *, key: Key[Array, ""]) -> Draws:
-    """One random number for each of them: imagined play draws more than it does anything else."""
+    """One random number for each prediction: drawing is the costliest part of imagined rollouts."""
     num_agents, shape = len(predicted.ended), predicted.sets.shape
-    levels = levels_from_words(random_words(3 * num_agents + math.prod(shape), key=key))
-    for_walkers, for_rewards, for_ends, for_cells = jnp.split(levels, np.arange(1, 4) * num_agents)
+    uniforms = uniforms_from_words(random_words(3 * num_agents + math.prod(shape), key=key))
+    for_walkers, for_rewards, for_ends, for_cells = jnp.split(uniforms, np.arange(1, 4) * num_agents)
     return (
-        sample_actions(jax.nn.softmax(predicted.walkers), levels=for_walkers),
-        sample_actions(jax.nn.softmax(predicted.rewards), levels=for_rewards),
+        sample_actions(jax.nn.softmax(predicted.walkers), uniforms=for_walkers),
+        sample_actions(jax.nn.softmax(predicted.rewards), uniforms=for_rewards),
         jax.nn.sigmoid(predicted.ended) > for_ends,
         jax.nn.sigmoid(predicted.sets) > for_cells.reshape(shape),
     )
@@ -222,35 +205,38 @@ def expected_board(spec: GameSpec, now: Situation, predicted: Prediction) -> Flo
 def move_walkers(
     walkers: UInt8[Array, "height width agents"], options: Int32[Array, " agents"]
 ) -> UInt8[Array, "height width agents"]:
-    """Each walker where its option leads."""
+    """Each walker moved by its option."""
     after = jnp.where(options == STANDS, walkers, 0)
     for move in range(NUM_STEPS):
         after = jnp.where(options == move, shifted(walkers, move ^ 1), after)
     return after
 
 
-def what_became(
+def option_taken(
     before: UInt8[Array, "height width agents"], after: UInt8[Array, "height width agents"]
 ) -> Int32[Array, " agents"]:
-    """Which option leads from one to the other: what a walker is taught."""
-    meets = lambda there: jnp.any((there & after) > 0, axis=(0, 1))  # noqa: E731
+    """The option that leads from one board to the other: the target of a walker."""
+
+    def meets(there):
+        return jnp.any((there & after) > 0, axis=(0, 1))
+
     led = [meets(shifted(before, move ^ 1)) for move in range(NUM_STEPS)]
-    return jnp.argmax(jnp.stack([*led, meets(before), ~_on_board(after)]), axis=0).astype(jnp.int32)
+    return jnp.argmax(jnp.stack([*led, meets(before), ~on_board(after)]), axis=0).astype(jnp.int32)
 
 
-def loss(params: World, spec: GameSpec, happened: Transition) -> tuple[Float32[Array, ""], Metrics]:
+def loss(params: World, spec: GameSpec, transition: Transition) -> tuple[Float32[Array, ""], Metrics]:
     """Negative log-likelihood of one transition, and its parts: over walkers and seats that are in the game."""
-    now, after = happened.now, happened.after
+    now, after = transition.now, transition.after
     predicted = apply(params, spec, now)
-    present = _on_board(now.board[..., : spec.num_walkers])
-    became = what_became(now.board[..., : spec.num_walkers], after.board[..., : spec.num_walkers])
+    present = on_board(now.board[..., : spec.num_walkers])
+    options = option_taken(now.board[..., : spec.num_walkers], after.board[..., : spec.num_walkers])
     on = after.board[..., np.array(set_planes(spec), int)].astype(jnp.float32)
     support = jnp.asarray(spec.reward_support, jnp.float32)
     paid = jnp.argmin(jnp.abs(after.rewards[:, None] - support), axis=-1)
     ended = after.ended.astype(jnp.float32)
     playing = (~now.ended).astype(jnp.float32)
     parts = {
-        "walkers": jnp.sum(_surprise(predicted.walkers, became) * present),
+        "walkers": jnp.sum(_surprise(predicted.walkers, options) * present),
         "sets": jnp.sum(jax.nn.softplus(predicted.sets) - on * predicted.sets),
         "reward": jnp.sum(_surprise(predicted.rewards, paid) * playing),
         "ended": jnp.sum((jax.nn.softplus(predicted.ended) - ended * predicted.ended) * playing),
@@ -262,12 +248,12 @@ def _surprise(logits: Float32[Array, "agents options"], chosen: Int32[Array, " a
     return -jnp.take_along_axis(jax.nn.log_softmax(logits), chosen[:, None], axis=-1)[:, 0]
 
 
-def _on_board(walkers: UInt8[Array, "height width agents"]) -> Bool[Array, " agents"]:
+def on_board(walkers: UInt8[Array, "height width agents"]) -> Bool[Array, " agents"]:
     return jnp.any(walkers > 0, axis=(0, 1))
 
 
 def shifted(planes: Array, move: int) -> Array:
-    """What lies one step of that move away from every cell; nothing beyond the edge."""
+    """The planes shifted so that every cell holds what lies one move away; zero beyond the edge."""
     down, right = int(ROW_STEPS[move]), int(COLUMN_STEPS[move])
     padded = jnp.pad(planes, ((1, 1), (1, 1), (0, 0)))
     height, width = planes.shape[:2]
@@ -275,7 +261,7 @@ def shifted(planes: Array, move: int) -> Array:
 
 
 def _free_around(spec: GameSpec, board: UInt8[Array, "height width planes"]) -> Bool[Array, "agents moves"]:
-    """Which of the four moves lead a walker to a cell of the board without a wall."""
+    """Which of the four moves lead a walker to a free cell of the board."""
     floor = jnp.ones((spec.height, spec.width, 1), bool)
     if spec.has_plane("obstacles"):
         floor = board[..., spec.plane_index("obstacles")][..., None] == 0
@@ -286,76 +272,5 @@ def _free_around(spec: GameSpec, board: UInt8[Array, "height width planes"]) -> 
 def _possible(
     free: Bool[Array, "agents moves"], board: UInt8[Array, "height width planes"], spec: GameSpec
 ) -> Bool[Array, "agents options"]:
-    present = _on_board(board[..., : spec.num_walkers])[:, None]
+    present = on_board(board[..., : spec.num_walkers])[:, None]
     return jnp.concatenate([free, present, jnp.ones_like(present)], axis=-1)
-
-
-class WorldState(eqx.Module):
-    """A table in the learned world: what a picture shows, and who is out of the game."""
-
-    board: UInt8[Array, "*batch height width planes"]
-    time: Int32[Array, "*batch"]
-    last_actions: Int32[Array, "*batch agents"]
-    ended: Bool[Array, "*batch agents"]
-
-
-class LearnedGame(Game[WorldState]):
-    """A learned world with the interface of a game: whatever runs on a game runs on it."""
-
-    params: World
-    game: Game
-    """The rules that are known beforehand: its spec, and what is legal on a board."""
-    starts: WorldState
-    """Real states that an episode may begin with, stacked."""
-
-    @property
-    def spec(self) -> GameSpec:
-        return self.game.spec
-
-    def reset(self, *, key: Key[Array, ""]) -> WorldState:
-        chosen = jax.random.randint(key, (), 0, len(self.starts.time))
-        return jax.tree.map(lambda leaf: leaf[chosen], self.starts)
-
-    def step(
-        self, state: WorldState, actions: Int32[Array, " agents"], *, key: Key[Array, ""]
-    ) -> tuple[WorldState, Float32[Array, " agents"]]:
-        stay = self.spec.stay
-        actions = actions if stay is None else as_played(self.legal(state), actions, stay=stay)
-        now = Situation(state.board, state.time, actions, state.ended)
-        after = draw(self.spec, now, apply(self.params, self.spec, now), key=key)
-        last_actions = jnp.where(_on_board(state.board[..., : self.spec.num_walkers]), actions, NO_ACTION)
-        return WorldState(after.board, state.time + 1, last_actions, after.ended), after.rewards
-
-    def board(self, state: WorldState) -> UInt8[Array, "height width planes"]:
-        return state.board
-
-    def observe(self, state: WorldState) -> Observation:
-        present = _on_board(state.board[..., : self.spec.num_walkers])
-        time = jnp.minimum(state.time, self.spec.horizon)
-        return ego_views(self.spec, state.board, present, time, state.last_actions)
-
-    def legal(self, state: WorldState) -> Bool[Array, "agents actions"]:
-        allowed = jax.vmap(self.game.legal_in_view)(self.observe(state))
-        only_stay = np.arange(self.spec.num_actions) == self.spec.stay
-        return jnp.where(state.ended[:, None], only_stay, allowed)
-
-    def legal_in_view(self, observation: Observation) -> Bool[Array, " actions"]:
-        return self.game.legal_in_view(observation)
-
-    def from_view(self, observation: Observation) -> WorldState:
-        return from_view(self.spec, observation)
-
-    def terminated(self, state: WorldState) -> Bool[Array, " agents"]:
-        return state.ended | (state.time >= self.spec.horizon)
-
-    def permute(self, state: WorldState, order: Int32[Array, " agents"]) -> WorldState:
-        walkers, shared = jnp.split(state.board, [self.spec.num_walkers], axis=-1)
-        board = jnp.concatenate([walkers[..., order], shared], axis=-1)
-        return WorldState(board, state.time, state.last_actions[order], state.ended[order])
-
-
-def from_view(spec: GameSpec, observation: Observation) -> WorldState:
-    """What one seat sees, as a state of the learned world in that seat's order. A blank view is a game that is over."""
-    time = steps_passed(observation.time, spec.horizon)
-    ended = ~_on_board(observation.planes[..., : spec.num_walkers]) | (time >= spec.horizon)
-    return WorldState(observation.planes, time, observation.last_actions, ended)

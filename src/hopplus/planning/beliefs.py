@@ -1,4 +1,4 @@
-"""Beliefs about what one co-player is after: a Bayes filter within an episode, discounted counts across episodes.
+"""Beliefs about the goal of one co-player: a Bayes filter within an episode, discounted counts across episodes.
 
     within:   b(g) <- b(g) ((1 - smoothing) p(a | s, g) + smoothing u(a)),  u uniform over the legal actions
     across:   c_g  <- .995 c_g + w_g,   the next episode begins at c / sum c
@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float32, Int32
 SMOOTHING = 0.05
 """The share of uniform legal play in every likelihood."""
 MEMORY = 0.995
-"""How much of the counts is left after another episode."""
+"""The factor on the counts after each episode."""
 
 
 def update(
@@ -23,7 +23,7 @@ def update(
     action: Int32[Array, ""],
     smoothing: float = SMOOTHING,
 ) -> Float32[Array, " goals"]:
-    """After the co-player took the action; as before where it took none (NO_ACTION)."""
+    """The belief after the co-player's action; unchanged where it took none (NO_ACTION)."""
     likelihoods = (1 - smoothing) * predicted + smoothing * uniform(legal)
     taken = jnp.arange(predicted.shape[-1]) == action
     likelihood = jnp.sum(jnp.where(taken, likelihoods, 0.0), axis=-1)
@@ -33,27 +33,27 @@ def update(
 
 
 def uniform(legal: Bool[Array, " actions"]) -> Float32[Array, " actions"]:
-    """What somebody does of whom nothing is known."""
+    """Uniform probabilities over the legal actions."""
     return legal / jnp.maximum(jnp.sum(legal, dtype=jnp.int32), 1)
 
 
 def first_counts(num_goals: int) -> Float32[Array, " {num_goals}"]:
-    """Before the first episode with a co-player."""
+    """The counts before the first episode with a co-player."""
     return jnp.ones(num_goals, jnp.float32)
 
 
 def count(counts: Float32[Array, " goals"], revealed: Float32[Array, " goals"]) -> Float32[Array, " goals"]:
-    """After an episode: `revealed` is one-hot, or the filter's last belief."""
+    """The counts after an episode; `revealed` is one-hot, or the filter's last belief."""
     return MEMORY * counts + revealed
 
 
 def starting_belief(counts: Float32[Array, " goals"]) -> Float32[Array, " goals"]:
-    """Where the next episode begins."""
+    """The belief at the start of the next episode."""
     return counts / jnp.sum(counts)
 
 
 def predictive(
     belief: Float32[Array, " goals"], predicted: Float32[Array, "goals actions"]
 ) -> Float32[Array, " actions"]:
-    """What the co-player will do, whatever it wants: the mean over the belief."""
+    """The co-player's action probabilities, averaged over the belief."""
     return belief @ predicted

@@ -1,8 +1,8 @@
-"""What planning works with: a game, an own policy and critic, and co-players who act as foretold.
+"""What planning works with: a game, the own policy and critic, and predicted co-players.
 
-A node is what an own action leads to. What the co-players will do there is foretold when the node is made: an own
-action taken from it then draws from that and asks nobody again, so that every network is run once for each node.
-Planning imports no model: who plans hands in functions.
+A node is the state that an own action leads to. The co-players' actions there are predicted when the node is made. An
+own action taken from the node then samples from that prediction, so every network runs once for each node. Planning
+imports no model: the caller passes functions.
 """
 
 from dataclasses import replace
@@ -13,51 +13,51 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
-from hopplus.games.coplayers import Memory
+from hopplus.games.coplayers import PolicyState
 from hopplus.games.game import Game, Observation
-from hopplus.games.rollout import random_levels, sample_actions
+from hopplus.games.rollout import random_uniforms, sample_actions
 
 
 @runtime_checkable
-class Judge(Protocol):
-    """The own policy and critic: log-probabilities of the own actions and the value, at a table of such company."""
+class Evaluate(Protocol):
+    """The own policy and critic: log-probabilities of the own actions, and the value, among these co-players."""
 
     def __call__(
-        self, view: Observation, legal: Bool[Array, " actions"], company: Memory
+        self, view: Observation, legal: Bool[Array, " actions"], others_state: PolicyState
     ) -> tuple[Float32[Array, " actions"], Float32[Array, ""]]: ...
 
 
 @runtime_checkable
-class Foresee(Protocol):
-    """What the co-players will do, in seat order after the planner, and what they will remember."""
+class PredictOthers(Protocol):
+    """The co-players' action probabilities, in seat order after the planner, and their next state."""
 
     def __call__(
-        self, views: Observation, legal: Bool[Array, "others actions"], company: Memory
-    ) -> tuple[Float32[Array, "others actions"], Memory]: ...
+        self, views: Observation, legal: Bool[Array, "others actions"], others_state: PolicyState
+    ) -> tuple[Float32[Array, "others actions"], PolicyState]: ...
 
 
 class Model(eqx.Module):
-    """All that a planner knows. States are in its own order of seats: it sits in the first."""
+    """Everything that a planner uses. States are in the planner's own seat order: it has the first seat."""
 
     game: Game
-    """The true one, or a learned world."""
-    judge: Judge
-    foresee: Foresee
+    """The true game, or a learned world."""
+    evaluate: Evaluate
+    predict_others: PredictOthers
     discount: float = eqx.field(static=True, default=0.99)
 
 
 class Node(eqx.Module):
-    """A state of the game with all that is known of it."""
+    """A state of the game with the prediction for its co-players."""
 
     state: PyTree[Array]
-    company: Memory
-    """What the co-players are after, or remember."""
-    foretold: Float32[Array, "*batch others actions"]
-    """What they will do here."""
+    others_state: PolicyState
+    """The goals of the co-players, or their policy states."""
+    predicted: Float32[Array, "*batch others actions"]
+    """The co-players' action probabilities here."""
 
 
-class Outlook(eqx.Module):
-    """How the planner sees a node."""
+class Evaluation(eqx.Module):
+    """The own policy and critic at a node."""
 
     log_probabilities: Float32[Array, "*batch actions"]
     value: Float32[Array, "*batch"]
@@ -65,56 +65,58 @@ class Outlook(eqx.Module):
 
 
 class Edge(eqx.Module):
-    """What came of an own action."""
+    """The result of an own action."""
 
     reward: Float32[Array, "*batch"]
     discount: Float32[Array, "*batch"]
     """0 where the planner is out of the game."""
 
 
-def look(model: Model, state: PyTree[Array], company: Memory) -> tuple[Node, Outlook]:
-    """A state as a node."""
+def make_node(model: Model, state: PyTree[Array], others_state: PolicyState) -> tuple[Node, Evaluation]:
+    """A state as a node, and its evaluation."""
     views, legal = model.game.observe(state), model.game.legal(state)
-    log_probabilities, value = model.judge(jax.tree.map(lambda leaf: leaf[0], views), legal[0], company)
+    log_probabilities, value = model.evaluate(jax.tree.map(lambda leaf: leaf[0], views), legal[0], others_state)
     of_others = jax.tree.map(lambda leaf: leaf[1:], views)
-    foretold, company = model.foresee(of_others, legal[1:], company)
-    return Node(state, company, foretold), Outlook(log_probabilities, value, legal[0])
+    predicted, others_state = model.predict_others(of_others, legal[1:], others_state)
+    return Node(state, others_state, predicted), Evaluation(log_probabilities, value, legal[0])
 
 
-def follow(model: Model, node: Node, action: Int32[Array, ""], *, key: Key[Array, ""]) -> tuple[Node, Outlook, Edge]:
-    """Take an own action, draw the co-players', and see where that leads."""
+def step(model: Model, node: Node, action: Int32[Array, ""], *, key: Key[Array, ""]) -> tuple[Node, Evaluation, Edge]:
+    """Take an own action, sample the co-players' actions, and return the next node."""
     act_key, step_key = jax.random.split(key)
-    levels = random_levels(1, node.foretold.shape[0], key=act_key)[0]
-    actions = jnp.concatenate([action[None], sample_actions(node.foretold, levels=levels)])
+    uniforms = random_uniforms(1, node.predicted.shape[0], key=act_key)[0]
+    actions = jnp.concatenate([action[None], sample_actions(node.predicted, uniforms=uniforms)])
     state, rewards = model.game.step(node.state, actions, key=step_key)
     over = model.game.terminated(state)[0]
-    after, outlook = look(model, state, node.company)
-    outlook = replace(outlook, value=jnp.where(over, 0.0, outlook.value))
-    return after, outlook, Edge(rewards[0], jnp.where(over, 0.0, jnp.float32(model.discount)))
+    after, evaluation = make_node(model, state, node.others_state)
+    evaluation = replace(evaluation, value=jnp.where(over, 0.0, evaluation.value))
+    return after, evaluation, Edge(rewards[0], jnp.where(over, 0.0, jnp.float32(model.discount)))
 
 
-def play_out(model: Model, node: Node, outlook: Outlook, num_steps: int, *, key: Key[Array, ""]) -> Float32[Array, ""]:
-    """What a node is worth if the own policy goes on from it for some steps, and the critic is asked only then."""
+def rollout_value(
+    model: Model, node: Node, evaluation: Evaluation, num_steps: int, *, key: Key[Array, ""]
+) -> Float32[Array, ""]:
+    """The value of a node if the own policy plays on for some steps before the critic is asked."""
 
     def one_step(carry, numbers):
-        node, outlook, total, worth = carry
+        node, evaluation, total, worth = carry
         act_key, step_key = jax.random.split(jax.random.wrap_key_data(numbers))
-        levels = random_levels(1, 1, key=act_key)[0]
-        (action,) = sample_actions(jnp.exp(outlook.log_probabilities)[None], levels=levels)
-        node, outlook, edge = follow(model, node, action, key=step_key)
-        return (node, outlook, total + worth * edge.reward, worth * edge.discount), None
+        uniforms = random_uniforms(1, 1, key=act_key)[0]
+        (action,) = sample_actions(jnp.exp(evaluation.log_probabilities)[None], uniforms=uniforms)
+        node, evaluation, edge = step(model, node, action, key=step_key)
+        return (node, evaluation, total + worth * edge.reward, worth * edge.discount), None
 
-    begin = (node, outlook, jnp.float32(0), jnp.float32(1))
+    first = (node, evaluation, jnp.float32(0), jnp.float32(1))
     numbers = jax.random.key_data(jax.random.split(key, num_steps))
-    (_, outlook, total, worth), _ = jax.lax.scan(one_step, begin, numbers)
-    return total + worth * outlook.value
+    (_, evaluation, total, worth), _ = jax.lax.scan(one_step, first, numbers)
+    return total + worth * evaluation.value
 
 
 class Plan(eqx.Module):
-    """What planning found out about the own actions."""
+    """The result of planning: the value of each own action."""
 
     values: Float32[Array, "*batch actions"]
-    """Of legal actions; what was never tried is worth no more than the worst that was."""
+    """Of legal actions; an action that was never tried gets the worst value of those that were."""
     visits: Float32[Array, "*batch actions"]
     """How often each was tried, over all trees."""
     by_tree: Float32[Array, "*batch trees actions"]
@@ -125,7 +127,7 @@ class Plan(eqx.Module):
 def average(
     by_tree: Float32[Array, "trees actions"], visits: Float32[Array, "trees actions"], legal: Bool[Array, " actions"]
 ) -> Plan:
-    """The mean over the trees that tried an action."""
+    """The plan whose values are means over the trees that tried an action."""
     tried = visits > 0
     count = jnp.sum(tried, axis=0)
     mean = jnp.sum(jnp.where(tried, by_tree, 0.0), axis=0) / jnp.maximum(count, 1)
@@ -136,18 +138,18 @@ def average(
 
 
 def best(plan: Plan) -> Float32[Array, " actions"]:
-    """All on the legal action of the highest value."""
+    """Probability 1 for the legal action of the highest value."""
     chosen = jnp.argmax(jnp.where(plan.legal, plan.values, -jnp.inf))
     return jax.nn.one_hot(chosen, plan.legal.shape[-1])
 
 
-def soft(plan: Plan, beta: float, habit: Float32[Array, " actions"] | float = 0.0) -> Float32[Array, " actions"]:
-    """softmax(beta values + habit) over the legal actions: to explore with, and for a policy to learn (HOP)."""
-    return jax.nn.softmax(jnp.where(plan.legal, beta * plan.values + habit, -jnp.inf))
+def soft(plan: Plan, beta: float, prior: Float32[Array, " actions"] | float = 0.0) -> Float32[Array, " actions"]:
+    """softmax(beta values + prior) over the legal actions: for exploration, and as the policy's target (HOP)."""
+    return jax.nn.softmax(jnp.where(plan.legal, beta * plan.values + prior, -jnp.inf))
 
 
 def key_of(key: Key[Array, ""], view: Observation) -> Key[Array, ""]:
-    """Another key in every situation: a plan is a pure function of what its seat sees, yet no two tables draw alike."""
+    """A key that depends on the view: a plan is a pure function of the view, yet different views draw differently."""
     parts: list[Any] = [view.planes, view.last_actions, jnp.round(view.time * 2**16)]
     words = jnp.concatenate([part.reshape(-1).astype(jnp.uint32) for part in parts])
     mixed = words * (jnp.arange(1, len(words) + 1, dtype=jnp.uint32) * jnp.uint32(2654435761))

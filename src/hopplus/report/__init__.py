@@ -1,4 +1,4 @@
-"""From a run folder to pictures and one page that needs nothing else: no network, no file beside it."""
+"""Pictures and HTML pages from run folders. A page is one file and needs no network."""
 
 from hopplus.report.curves import learning_curve, save_figure, seat_boxes, seat_curves
 from hopplus.report.page import page

@@ -1,4 +1,4 @@
-"""Cross-play as a heat map."""
+"""Draw cross-play as a heat map."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from hopplus.report.curves import INK, PAPER, new_sheet
 
 DARK = 0.6
-"""A cell of more than this share of the scale is dark, and its figure is light."""
+"""A cell above this share of the scale is dark, and its number is light."""
 
 
 def heat_map(players: Sequence[str], returns: Sequence[Sequence[Mapping[str, Any]]]) -> Figure:
-    """Rows: who sits in the first seat; columns: among whom. The colour is the mean return, which is written too."""
+    """A heat map of mean returns. Rows: the player of the first seat. Columns: the player of all other seats."""
     values = np.array([[cell["estimate"] for cell in row] for row in returns], np.float64)
     side = 1.1 + 0.75 * len(players)
     sheet, axes = new_sheet((side + 0.6, side))
@@ -25,7 +25,7 @@ def heat_map(players: Sequence[str], returns: Sequence[Sequence[Mapping[str, Any
         axes.text(column, row, f"{values[row, column]:.2f}", ha="center", va="center", color=colour)
     axes.set_xticks(range(len(players)), players, rotation=30, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(players)), players)
-    axes.set_xlabel("among")
-    axes.set_ylabel("mean return of")
+    axes.set_xlabel("in all other seats")
+    axes.set_ylabel("first seat")
     axes.grid(visible=False)
     return sheet

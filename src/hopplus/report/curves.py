@@ -1,7 +1,7 @@
-"""Curves and box plots, as matplotlib figures that no global state knows of.
+"""Curves and box plots, as matplotlib figures without global state.
 
-Every seed is drawn, thin; their mean is bold; the band is the 95% interval of that mean over seeds. One drawing serves
-the page, where it takes on the page's colours, and the pictures of the README and the docs.
+Every seed is a thin line, their mean is bold, and the band is the 95% interval of that mean over seeds. The same figure
+serves the page, with the page's colours, and the pictures of the README and the docs.
 """
 
 import io
@@ -25,14 +25,14 @@ from hopplus.runs.records import Recorded
 
 PAPER, INK, MUTED, RULE = "#fffdf8", "#2d2a26", "#857f76", "#e4dfd3"
 PAGE_COLOURS = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)"}
-"""What the page puts in place of these colours, so that a figure can be read in the dark too."""
+"""CSS variables that replace these colours on the page, so that a figure can be read in dark mode too."""
 WIDE, SMALL = (5.6, 3.2), (3.1, 2.0)
 """Sizes in inches."""
 POINTS_SHOWN = 300
-"""A curve is drawn with so many points at most: more cannot be seen, and make the page heavy."""
+"""The greatest number of points of a curve: more cannot be seen, and make the page large."""
 PICTURE_DPI = 200
 LETTERS_PER_INCH = 15
-"""How much of a legend fits."""
+"""Letters of a legend that fit into an inch."""
 STEPS_LABEL = "environment steps per seed"
 RETURN_LABEL = "mean return per episode"
 
@@ -46,12 +46,12 @@ def learning_curve(
     label: str | None = None,
     size: tuple[float, float] = WIDE,
 ) -> Figure:
-    """One metric of one run or of several named ones, with a horizontal line at `best` where that is known."""
+    """The curves of one metric of named runs, with a horizontal line at `best` if it is given."""
     if not runs:
         raise ValueError("there is nothing to draw; give one run at least, as {name: run}")
     for name, run in runs.items():
         if tag not in run.metrics:
-            raise ValueError(f"{name} has no metric {tag!r}; it has {', '.join(sorted(run.metrics))}")
+            raise ValueError(f"{name} has no metric {tag!r}; give one of {', '.join(sorted(run.metrics))}")
     sheet, axes = new_sheet(size)
     for index, (name, run) in enumerate(runs.items()):
         _draw_run(axes, run, tag, draw.player_colour(index), name, band_alpha=0.2)
@@ -65,7 +65,7 @@ def learning_curve(
 
 
 def seat_curves(run: Recorded, family: str = records.RETURN_FAMILY, *, size: tuple[float, float] = WIDE) -> Figure:
-    """The same metric of every seat: means over seeds with their intervals, in the colours of the players."""
+    """One metric of every seat: means over seeds with their intervals, in the colours of the players."""
     sheet, axes = new_sheet(size)
     for tag in _seats_or_complain(run, family):
         seat = summary.seat_index(tag)
@@ -77,14 +77,14 @@ def seat_curves(run: Recorded, family: str = records.RETURN_FAMILY, *, size: tup
 
 
 def small_curve(run: Recorded, tag: str) -> Figure:
-    """One of many small pictures; its title stands outside, where it can be wrapped."""
+    """A small picture of one metric. The page shows its title, where it can wrap."""
     sheet, axes = new_sheet(SMALL, points=8.0)
     _draw_run(axes, run, tag, draw.player_colour(0), tag, band_alpha=0.2)
     return sheet
 
 
 def small_seat_curves(run: Recorded, family: str) -> Figure:
-    """As `seat_curves`, small and without a legend: the colours are those of the players."""
+    """A small `seat_curves` without a legend; the colours are those of the players."""
     sheet, axes = new_sheet(SMALL, points=8.0)
     for tag in _seats_or_complain(run, family):
         _draw_run(axes, run, tag, draw.player_colour(summary.seat_index(tag)), tag, band_alpha=0.08, seeds=False)
@@ -92,7 +92,7 @@ def small_seat_curves(run: Recorded, family: str) -> Figure:
 
 
 def seat_boxes(run: Recorded, *, size: tuple[float, float] = WIDE) -> Figure:
-    """What each seat got over the last fifth of training; `BOX_CAPTION` says what a box is."""
+    """Box plots of each seat's returns over the last fifth of training; `BOX_CAPTION` explains a box."""
     tags = _seats_or_complain(run, records.RETURN_FAMILY)
     sheet, axes = new_sheet(size)
     final = records.final_updates(run)
@@ -112,15 +112,15 @@ def seat_boxes(run: Recorded, *, size: tuple[float, float] = WIDE) -> Figure:
 
 
 BOX_CAPTION = (
-    f"The last {records.FINAL_SHARE:.0%} of training. A box is made of one point per update and seed: the mean return "
-    "of that seat's episodes in that update. It holds the middle half of the points, the line in it is their median, "
-    "the whiskers reach the farthest points within one and a half times the box's height, and what lies beyond is not "
-    "drawn. The dots are the seeds' means over that time; they are what the trend test compares."
+    f"The last {records.FINAL_SHARE:.0%} of training. A box has one point per update and seed: the seat's mean return "
+    "in that update. It holds the middle half of the points, and the line in it is their median. The whiskers reach "
+    "the farthest points within one and a half times the box's height; points beyond are not drawn. The dots are the "
+    "means of the seeds; the trend test compares them."
 )
 
 
 def curve_caption(run: Recorded) -> str:
-    """What a viewer has to know to read a curve of this run."""
+    """The caption that explains the curves of a run."""
     window, num_seeds = summary.display_window(run.num_updates), run.num_seeds
     if num_seeds > 1:
         seeds = f"Thin lines: the {num_seeds} seeds. Bold: their mean."
@@ -128,7 +128,7 @@ def curve_caption(run: Recorded) -> str:
     else:
         lines = "One seed, so there is no interval."
     if window == 1:
-        return f"{lines} Nothing is smoothed."
+        return f"{lines} Not smoothed."
     return (
         f"{lines} Smoothed for display: each point is the mean of {window} of the {run.num_updates} updates around it."
     )
@@ -137,7 +137,7 @@ def curve_caption(run: Recorded) -> str:
 def inline_svg(figure: Figure, name: str) -> str:
     """A figure as an <svg> element for the page: transparent, in the page's colours and fonts, described by `name`.
 
-    The names that matplotlib gives to groups are dropped, because they would occur once per figure in one page.
+    Matplotlib's names of groups are dropped, because every figure of a page would repeat them.
     """
     text = _svg(figure, name, transparent=True)
     text = text[text.index("<svg") :]
@@ -159,11 +159,11 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     elif suffix == ".svg":
         Path(path).write_text(_svg(figure, "hopplus", transparent=False), encoding="utf-8")
     else:
-        raise ValueError(f"cannot draw {str(path)!r}; give a path that ends in .png or .svg")
+        raise ValueError(f"cannot save {str(path)!r}; give a path that ends in .png or .svg")
 
 
 def _svg(figure: Figure, salt: str, *, transparent: bool) -> str:
-    """The same figure and salt give the same text: no date in it, and no random names."""
+    """The figure as SVG text. It is reproducible: it has no date and no random names."""
     stream = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
@@ -183,7 +183,7 @@ def _seats_or_complain(run: Recorded, family: str) -> list[str]:
 
 
 def new_sheet(size: tuple[float, float], points: float = 9.0) -> tuple[Figure, Axes]:
-    """A sheet with one pair of axes, for a quantity over steps."""
+    """A figure with one pair of axes, for a quantity over steps."""
     sheet = Figure(figsize=size, facecolor=PAPER, layout="constrained")
     axes = sheet.add_subplot()
     style_axes(axes, points)
@@ -194,7 +194,7 @@ def new_sheet(size: tuple[float, float], points: float = 9.0) -> tuple[Figure, A
 
 
 def style_axes(axes: Axes, points: float = 9.0) -> None:
-    """The look that all pictures of the report share."""
+    """Apply the style that all pictures of the report share."""
     axes.set_facecolor("none")
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(RULE)
@@ -210,7 +210,7 @@ def _name_steps(axes: Axes) -> None:
 
 
 def add_legend(sheet: Figure, axes: Axes) -> None:
-    """Above the axes, where it hides nothing; the sheet grows with its rows, so that the curves keep their room."""
+    """Add a legend above the axes. The figure grows with its rows, so that the curves keep their size."""
     handles, labels = axes.get_legend_handles_labels()
     num_columns = max(1, int(sheet.get_figwidth() * LETTERS_PER_INCH / (max(map(len, labels)) + 6)))
     num_rows = -(-len(labels) // num_columns)
@@ -231,7 +231,7 @@ def add_legend(sheet: Figure, axes: Axes) -> None:
 def _draw_run(
     axes: Axes, run: Recorded, tag: str, colour: str, name: str, *, band_alpha: float, seeds: bool = True
 ) -> None:
-    """One labelled line, the mean; the seeds and the band go without a label. Lines bridge updates that are NaN."""
+    """Draw the mean as one labelled line, and seeds and band without a label. Lines skip updates that are NaN."""
     steps, values = shown_curve(run, tag)
     if seeds and run.num_seeds > 1:
         for seed in values.T:
@@ -251,7 +251,7 @@ def _draw_line(axes: Axes, steps: np.ndarray, values: np.ndarray, **pen: Any) ->
 
 
 def shown_curve(run: Recorded, tag: str) -> tuple[Float64[np.ndarray, " points"], Float64[np.ndarray, "points seeds"]]:
-    """Environment steps and what is drawn there of each seed: smoothed, and thinned out where there are very many."""
+    """Environment steps and the values of each seed there, smoothed and reduced to `POINTS_SHOWN` points."""
     values = summary.smooth(run.metrics[tag], summary.display_window(run.num_updates))
     last = run.num_updates - 1
     shown = np.unique(np.linspace(0, last, min(POINTS_SHOWN, run.num_updates)).round().astype(int))

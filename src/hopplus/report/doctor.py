@@ -1,20 +1,30 @@
-"""One HTML page about an examination: what is to blame, why, how sure that is, and what to run next.
+"""One HTML page about an examination: the parts to blame, the evidence, and the next steps.
 
-What is wrong is open and comes first; what is fine is folded away, with its pictures, for those who doubt it.
+Findings that are not fine come first and are open. Fine findings are folded, with their pictures.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from hopplus.doctor.answer import BROKEN_BELOW, SUSPICIOUS_BELOW, VERDICTS, Answer, Examination, Finding, Verdict
+from hopplus.core.p_values import p_words
+from hopplus.doctor.answer import (
+    BROKEN_BELOW,
+    KINDS,
+    SUSPICIOUS_BELOW,
+    VERDICTS,
+    Answer,
+    Examination,
+    Finding,
+    Verdict,
+)
 from hopplus.report.evidence import Drawn, drawn, short_number
 from hopplus.report.page import template_environment
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A finding in words and a picture."""
+    """A finding as the page shows it."""
 
     anchor: str
     finding: Finding
@@ -25,35 +35,34 @@ class Shown:
 
 @dataclass(frozen=True)
 class Section:
-    """An answer, its worst findings first."""
+    """An answer, with its worst findings first."""
 
     anchor: str
     answer: Answer
     wrong: list[Shown]
-    """All that is not fine."""
+    """The findings that are not fine."""
     fine: list[Shown]
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A module to blame, and the finding that says most about it."""
+    """A module to blame, and its worst finding."""
 
     module: str
     shown: Shown
 
 
 def doctor_page(examination: Examination) -> str:
-    """The whole page as text."""
+    """The HTML of the whole page."""
     sections = [_section(place, answer) for place, answer in enumerate(examination.answers, start=1)]
-    tested = [finding for finding in examination.findings if finding.test is not None]
+    kinds = [finding.kind for finding in examination.findings]
     content = {
         "examination": examination,
         "headline": HEADLINES[examination.verdict],
         "counts": _counts(examination),
         "suspects": _suspects(examination, sections),
         "sections": sections,
-        "num_tests": len(tested),
-        "num_exact": len(examination.findings) - len(tested),
+        "num_of": {kind: kinds.count(kind) for kind in KINDS},
         "broken_below": f"{BROKEN_BELOW:g}",
         "suspicious_below": f"{SUSPICIOUS_BELOW:g}",
     }
@@ -61,15 +70,15 @@ def doctor_page(examination: Examination) -> str:
 
 
 HEADLINES: dict[Verdict, str] = {
-    "fine": "Everything that was looked at is fine.",
-    "not enough evidence": "Nothing was found to be wrong, but not everything could be judged.",
+    "fine": "All findings are fine.",
+    "not enough evidence": "No finding raises an alarm, but there is not enough evidence to clear everything.",
     "suspicious": "Something looks wrong, but it is not certain.",
     "broken": "Something is wrong.",
 }
 
 
 def effect_words(finding: Finding) -> str:
-    """For example: 0.42 (0.31 to 0.53) goals per episode; an exact effect has no interval."""
+    """The effect in words, as in "0.42 (0.31 to 0.53) goals per episode". An exact effect has no interval."""
     effect = finding.effect
     if effect is None:
         return ""
@@ -79,12 +88,12 @@ def effect_words(finding: Finding) -> str:
 
 
 def severity(finding: Finding) -> int:
-    """From good to bad."""
+    """The rank of a finding's verdict; greater is worse."""
     return VERDICTS.index(finding.verdict)
 
 
 def _counts(examination: Examination) -> list[tuple[Verdict, int]]:
-    """How many findings have each verdict, the worst first."""
+    """The number of findings with each verdict, the worst first."""
     verdicts = [finding.verdict for finding in examination.findings]
     return [(verdict, verdicts.count(verdict)) for verdict in reversed(VERDICTS) if verdict in verdicts]
 
@@ -97,18 +106,27 @@ def _section(place: int, answer: Answer) -> Section:
 
 
 def _shown(anchor: str, finding: Finding) -> Shown:
-    return Shown(anchor, finding, effect_words(finding), _judged(finding), drawn(finding.picture))
+    return Shown(anchor, finding, effect_words(finding), judged_words(finding), drawn(finding.picture))
 
 
-def _judged(finding: Finding) -> str:
+def judged_words(finding: Finding) -> str:
+    """The kind of the finding and the basis of its verdict, as in "test: p = 0.012, adjusted p = 0.12; ..."."""
+    return f"{finding.kind}: {rests_on(finding)}"
+
+
+def rests_on(finding: Finding) -> str:
+    """The basis of a verdict: the threshold of a judgement, or the p-value and the smallest effect of a test."""
+    if finding.kind == "exact":
+        return "no chance is involved"
     if finding.test is None:
-        return "exact: no chance is involved"
-    matters = f"{short_number(finding.test.matters)} {finding.unit}".rstrip()
-    return f"a test, p = {finding.test.p_value:.2g} before adjustment; an effect below {matters} would not matter"
+        untested = "nothing differs: no p-value" if finding.verdict == "fine" else "too little data for a p-value"
+        return finding.threshold or untested
+    adjusted = "" if finding.test.adjusted is None else f", adjusted {p_words(finding.test.adjusted)}"
+    return f"{p_words(finding.test.p_value)}{adjusted}; {short_number(finding.test.matters)} would matter"
 
 
 def _suspects(examination: Examination, sections: list[Section]) -> list[Suspect]:
-    """In the examination's order; of a module's findings the worst, and of those an exact one before a test."""
+    """The modules to blame in the examination's order, each with its worst finding; among equals a test comes last."""
     wrong = [one for section in sections for one in section.wrong]
     wrong.sort(key=lambda one: (-severity(one.finding), one.finding.test is not None))
     return [

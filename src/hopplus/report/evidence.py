@@ -1,7 +1,7 @@
-"""The pictures of the doctor's findings, drawn from the numbers that a finding carries.
+"""Draw the pictures of the doctor's findings.
 
-Sheets are narrow, so that their letters can still be read on a phone; title, unit and legend are left to the page,
-which can wrap them. A number that is not known is drawn as a question mark, never as zero.
+Figures are narrow, so that they can be read on a phone. The page, which can wrap text, shows title, unit and legend. An
+unknown number is drawn as a question mark, never as zero.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,21 +19,21 @@ from hopplus.games import draw
 from hopplus.report.curves import INK, MUTED, RULE, inline_svg, new_sheet
 
 WIDTH, HEIGHT = 4.4, 2.3
-"""Of a sheet, in inches."""
+"""The size of a figure in inches."""
 CELL_WIDTH, CELL_HEIGHT, LETTER = 0.62, 0.34, 0.075
-"""Of a matrix, where a number must fit, and of a label, in inches."""
+"""The size of a matrix cell, where a number must fit, and the width of a letter, in inches."""
 LETTERS_SIDE_BY_SIDE = 44
 """Labels that are longer together are slanted."""
 LONGEST = 28
-"""A label with more letters is cut: it would leave no room for what it names."""
+"""Labels with more letters are cut."""
 NAMED, DOTTED = 16, 36
-"""With more labels not all are named; more points of a line, or samples of a box, are not drawn as dots."""
+"""With more labels not all are shown; with more points or samples no dots are drawn."""
 STRONGEST = 0.65
-"""Of a cell's colour: digits can be read on it, dark ones on the light page and light ones on the dark page."""
+"""The greatest opacity of a cell, so that digits can be read on it, on the light page and on the dark page."""
 POSITIVE, NEGATIVE = "#1f6feb", "#c92a2a"
 UNKNOWN = "?"
 DASHES = ("solid", (0, (5, 2)), (0, (3, 2)), (0, (1.5, 1.5)))
-"""Of lines: where some lie on one another, as they should where seats are alike, all of them are seen."""
+"""Line styles. Lines that coincide, as those of equal seats, can all be seen."""
 SLANTED = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
 
 
@@ -45,13 +45,13 @@ class Drawn:
     unit: str
     svg: Markup
     inches: float
-    """How wide it was drawn: it is shown neither much larger nor much smaller."""
+    """The width of the figure; the page shows it at about this size."""
     legend: tuple[tuple[str, str], ...]
-    """Names of series and their colours; empty where there is but one."""
+    """Names of series and their colours; empty if there is only one."""
 
 
 def drawn(picture: Picture | None) -> Drawn | None:
-    """A picture that has something in it. Its text is escaped where it is made, by matplotlib and `inline_svg`."""
+    """Draw a picture; None if it is empty. Matplotlib and `inline_svg` escape its text."""
     if picture is None or not picture.labels or not picture.series:
         return None
     sheet = WAYS[picture.kind](picture)
@@ -62,7 +62,7 @@ def drawn(picture: Picture | None) -> Drawn | None:
 
 
 def bars(picture: Picture) -> Figure:
-    """A group of bars for each label, with intervals where they are given."""
+    """A group of bars for each label, with intervals if the picture has them."""
     sheet, axes = _sheet(picture)
     width = 0.8 / max(1, len(picture.series))
     is_numbered = _numbers_fit(picture)
@@ -82,7 +82,7 @@ def bars(picture: Picture) -> Figure:
 
 
 def boxes(picture: Picture) -> Figure:
-    """Under each label its samples, as a box of their middle half and, where they are few, as dots."""
+    """For each label a box of the middle half of its samples and, if they are few, the samples as dots."""
     sheet, axes = _sheet(picture)
     known = [values[np.isfinite(values)] for values in (numbers(picture.series.get(one, ())) for one in picture.labels)]
     line = {"color": MUTED, "linewidth": 1.0}
@@ -100,7 +100,7 @@ def boxes(picture: Picture) -> Figure:
 
 
 def lines(picture: Picture) -> Figure:
-    """A line for each series, over time where all labels are growing numbers, else from label to label."""
+    """A line for each series: over time if the labels are increasing numbers, otherwise from label to label."""
     sheet, axes = _sheet(picture)
     times = _times(picture.labels)
     marker = "o" if len(picture.labels) <= DOTTED else ""
@@ -118,10 +118,10 @@ def lines(picture: Picture) -> Figure:
 
 
 def matrix(picture: Picture) -> Figure:
-    """A cell for each row and column: the farther from zero, the stronger the colour; red where it is negative.
+    """A cell for each row and column: stronger colours are farther from zero, and negative numbers are red.
 
-    Numbers that are all alike are told apart by counting from the least. Rectangles and not an image, because the page
-    loads no images.
+    If all numbers are similar, the colour scale starts at the smallest. Cells are rectangles, because the page loads no
+    images.
     """
     rows, columns = _labels(picture.labels), _labels(picture.series)
     values = np.stack([numbers(entries) for entries in picture.series.values()], axis=1)
@@ -148,13 +148,13 @@ def matrix(picture: Picture) -> Figure:
 
 
 def numbers(entries: Sequence[Any]) -> Float64[np.ndarray, " entries"]:
-    """None, as in a JSON file, is not a number; nor is infinity one that can be drawn."""
+    """The entries as floats, with NaN for None and for infinity."""
     values = np.array([np.nan if entry is None else entry for entry in entries], np.float64)
     return np.where(np.isfinite(values), values, np.nan)
 
 
 def short_number(number: float) -> str:
-    """Three digits that matter and no zeros after them."""
+    """A number with three significant digits and no trailing zeros."""
     if not np.isfinite(number):
         return UNKNOWN
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
@@ -184,14 +184,14 @@ def _name_places(axes: Axes, names: Sequence[str]) -> None:
 
 
 def _numbers_fit(picture: Picture) -> bool:
-    """Whether there is room for a number above each bar."""
+    """Whether a number fits above each bar."""
     values = [value for entries in picture.series.values() for value in numbers(entries)]
     longest = max((len(short_number(value)) + 1 for value in values), default=0)
     return len(values) * longest * LETTER < WIDTH - 0.6
 
 
 def _write_number(axes: Axes, place: float, value: float, low: float, high: float) -> None:
-    """Beyond the end of the bar and of its interval."""
+    """Write a number beyond the end of a bar and of its interval."""
     if np.isnan(value):
         axes.annotate(UNKNOWN, (place, 0), (0, 3), textcoords="offset points", color=MUTED, ha="center")
         return
@@ -209,4 +209,4 @@ def _times(labels: Sequence[str]) -> Float64[np.ndarray, " labels"] | None:
 
 
 WAYS: dict[str, Callable[[Picture], Figure]] = {"bars": bars, "boxes": boxes, "lines": lines, "matrix": matrix}
-"""How each kind of picture is drawn."""
+"""The function that draws each kind of picture."""

@@ -1,6 +1,6 @@
-"""One HTML page about one run, with everything in it: no network, no file beside it.
+"""One HTML page about one run. The page is one file and needs no network.
 
-The page forbids itself to load anything (its Content-Security-Policy), so that it looks the same in ten years.
+Its Content-Security-Policy forbids loading anything.
 """
 
 import math
@@ -22,7 +22,7 @@ GROUP_TITLES = {
     "charts": "Other charts",
     "policy": "Policy",
     "wm": "World model",
-    "moa": "Model of the others",
+    "moa": "Opponent models",
     "goal": "Goals",
     "trust": "Trust in the models",
     "imagined": "Imagined data",
@@ -30,7 +30,7 @@ GROUP_TITLES = {
     "count": "Counts",
     "buffer": "Buffers",
 }
-"""Headings of the groups that we know; any other group is headed by its own name."""
+"""Headings of the known groups; the heading of any other group is its name."""
 SPEED_TAG = "charts/steps_per_second"
 
 
@@ -45,7 +45,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of the page; the caption stands in for it where there is nothing to draw."""
+    """A figure of the page, or only a caption if there is nothing to draw."""
 
     title: str
     svg: Markup | None
@@ -54,7 +54,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Group:
-    """The small pictures of all tags that begin alike."""
+    """The small pictures of all tags with the same first part."""
 
     key: str
     title: str
@@ -62,7 +62,7 @@ class Group:
 
 
 def page(run: Recorded, replays: Sequence[Replay], *, title: str | None = None, best: float | None = None) -> str:
-    """The whole page as text; `best` is the best possible mean return, where it is known."""
+    """The HTML of the whole page. `best` is the best possible mean return, if it is known."""
     groups = _groups(run)
     content = {
         "title": title or f"{run.config['agent']} on {run.config['game']}",
@@ -78,12 +78,12 @@ def page(run: Recorded, replays: Sequence[Replay], *, title: str | None = None, 
         "empty_words": _empty_words(run),
         "evaluation": _evaluation(run.evaluation),
         "measurements": [
-            found
-            for found in (
-                _measured("others", "The others", run.others, prediction.section),
-                _measured("world", "The world", run.world, world.section),
+            section
+            for section in (
+                _measured("others", "Evaluation of opponent models", run.others, prediction.section),
+                _measured("world", "Evaluation of worlds", run.world, world.section),
             )
-            if found
+            if section
         ],
         "symbols": replay.symbols(),
         "symbol_half": replay.SYMBOL_HALF,
@@ -94,7 +94,7 @@ def page(run: Recorded, replays: Sequence[Replay], *, title: str | None = None, 
 
 
 def template_environment() -> Environment:
-    """Where pages come from; what is put into them is escaped."""
+    """The environment of the page templates; all values are escaped."""
     environment = Environment(
         loader=PackageLoader("hopplus.report"),
         autoescape=True,
@@ -112,7 +112,7 @@ def _facts(run: Recorded) -> list[Fact]:
         Fact("Game", str(config["game"])),
         Fact("Agent", str(config["agent"])),
         Fact("Seeds", str(run.num_seeds), _planned(run.num_seeds, config["seeds"])),
-        Fact("Steps per seed", f"{run.env_steps[-1]:,}", _planned(int(run.env_steps[-1]), config["steps"])),
+        Fact("Steps per seed", f"{run.env_steps[-1]:,}", _planned(int(run.env_steps[-1]), run.planned_steps)),
         _return_fact(run),
     ]
     if run.evaluation is not None:
@@ -127,7 +127,7 @@ def _facts(run: Recorded) -> list[Fact]:
 
 
 def _planned(reached: int, planned: Any) -> str:
-    """A word where a run has not done what it set out to do."""
+    """A note if a run has not reached its plan."""
     return f"of {planned:,} planned" if isinstance(planned, int) and reached < planned else ""
 
 
@@ -153,7 +153,7 @@ def _learning(run: Recorded, best: float | None) -> Picture:
 
 
 def _learning_words(run: Recorded) -> str:
-    """Whether the seeds agree: a mean may hide one that failed."""
+    """The lowest and the highest seed in words: a mean may hide a seed that failed."""
     if not _has_numbers(run, records.RETURN_TAG) or run.num_seeds == 1:
         return ""
     means = records.final_means(run, records.RETURN_TAG)
@@ -174,9 +174,9 @@ def _seat_pictures(run: Recorded) -> list[Picture]:
 
 
 def _groups(run: Recorded) -> dict[str, Group]:
-    """All tags that have no place of their own, by the part before the first slash; seats share one picture.
+    """Small pictures of the tags without a section, grouped by the part before the first slash. Seats share a picture.
 
-    Pairs of seats are too many to be drawn: the section on the others has a table of them.
+    Pairs of seats are too many to draw; the section on opponent models has a table of them.
     """
     families = dict.fromkeys(match[1] if (match := records.SEAT.fullmatch(tag)) else tag for tag in run.metrics)
     groups: dict[str, Group] = {}
@@ -199,24 +199,24 @@ def _small_picture(run: Recorded, family: str) -> Picture:
 
 
 def _empty_words(run: Recorded) -> str:
-    """Losses that are no number are worth a word, because a curve just leaves them out."""
+    """A note about losses that are not finite, because curves leave them out."""
     counts = {
         tag: int((~np.isfinite(values)).sum()) for tag, values in run.metrics.items() if tag.startswith("policy/")
     }
-    found = [f"{tag} ({count} of {run.metrics[tag].size})" for tag, count in counts.items() if count]
-    return f"Entries that are no finite number, and not drawn: {', '.join(found)}." if found else ""
+    tags = [f"{tag} ({count} of {run.metrics[tag].size})" for tag, count in counts.items() if count]
+    return f"Entries that are not finite are not drawn: {', '.join(tags)}." if tags else ""
 
 
 def _evaluation(evaluation: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A sentence and a row per seat; what the file does not say is a dash."""
+    """A sentence and a row per seat; a missing number is a dash."""
     if evaluation is None:
         return None
     episodes = evaluation.get("episodes")
     over = f" over {episodes:,} episodes" if isinstance(episodes, int) else ""
     mean, greedy = (_number(evaluation.get(key)) for key in ("mean_return", "mean_return_greedy"))
     words = (
-        f"The final policy has a mean return of {summary.number_words(mean)}{over} when actions are drawn from it, and "
-        f"of {summary.number_words(greedy)} when it always takes its most likely action. In brackets: 95% intervals."
+        f"The final policy has a mean return of {summary.number_words(mean)}{over} with sampled actions, and of "
+        f"{summary.number_words(greedy)} with greedy ones. In brackets: 95% intervals."
     )
     rows = [
         {
@@ -232,27 +232,28 @@ def _evaluation(evaluation: Mapping[str, Any] | None) -> dict[str, Any] | None:
 def _measured(
     anchor: str, title: str, content: Mapping[str, Any] | None, section: Callable[[Mapping[str, Any]], Any]
 ) -> dict[str, Any] | None:
-    """A sentence, where it comes from, and tables and pictures in their order."""
+    """A section of the page: a sentence, the command that made it, and its tables and pictures."""
     if content is None:
         return None
     words, parts = section(content)
-    source = {key: str(content[key]) for key in ("command", "version") if key in content}
+    source = {"command": content["commands"][-1]} if content.get("commands") else {}
+    source |= {"version": str(content["version"])} if "version" in content else {}
     return {"id": anchor, "title": title, "words": words, "source": source, "parts": [_drawn(part) for part in parts]}
 
 
-def _drawn(part: prediction.Drawing | prediction.Table) -> Picture | prediction.Table:
-    if isinstance(part, prediction.Table):
+def _drawn(part: prediction.Drawing | prediction.TextTable) -> Picture | prediction.TextTable:
+    if isinstance(part, prediction.TextTable):
         return part
     return Picture(part.title, _markup(part.figure, part.title), part.caption)
 
 
-def _interval(found: Any) -> Interval:
-    entries = found if isinstance(found, dict) else {}
+def _interval(value: Any) -> Interval:
+    entries = value if isinstance(value, dict) else {}
     return Interval(*(_number(entries.get(key)) for key in ("estimate", "low", "high")))
 
 
-def _number(found: Any) -> float:
-    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else math.nan
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
 
 
 def _has_numbers(run: Recorded, tag: str) -> bool:
@@ -260,5 +261,5 @@ def _has_numbers(run: Recorded, tag: str) -> bool:
 
 
 def _markup(figure: Any, name: str) -> Markup:
-    """The figure's own text is escaped where it is made, by matplotlib and `inline_svg`."""
+    """A figure for the page. Matplotlib and `inline_svg` escape its text."""
     return Markup(curves.inline_svg(figure, name))

@@ -1,7 +1,7 @@
-"""What the models of other players know: pictures of a score, of beliefs over an episode, and the page's section.
+"""The page's section about opponent models, with pictures of a score and of beliefs over an episode.
 
-A score is what `hopplus.evaluation.prediction.score` returns. Pictures show probabilities wherever a decision would
-hide them: an action that is predicted with 0.4 again and again may never be the decision.
+A score is the result of `hopplus.evaluation.prediction.score`. Pictures show probabilities, because the most likely
+action alone hides them: an action that is often predicted with 0.4 may never be the most likely one.
 """
 
 import re
@@ -22,31 +22,31 @@ from hopplus.report.curves import INK, MUTED, PAPER, RULE, WIDE, add_legend, new
 
 Score = Mapping[str, Any]
 CELL, LETTER = 0.42, 0.075
-"""A cell of a confusion matrix, where two digits must fit, and a letter of a name, in inches."""
+"""The size of a cell of a confusion matrix, where two digits must fit, and the width of a letter, in inches."""
 WHITE_ON = 0.8
-"""Cells with a larger share are dark enough for white digits."""
+"""Cells with a larger share have white digits."""
 GOAL_COLOURS = ("#8a5a2b", "#aaa397", "#e8dfc6", "#6aa5c9", "#7a9e5b", "#c47ba0", "#d9a441", "#5f6b8a")
 PALE_BLUE, PALE_GREY = "#9cbef6", "#c6c0b6"
 SLANTED = {"rotation": 45, "ha": "right", "rotation_mode": "anchor", "parse_math": False}
-"""Names of actions below a picture."""
+"""The style of names of actions below a picture."""
 BOARD_WIDTH, BOARD_PADDING, BELIEF_HEIGHT = 1.9, 0.1, 0.85
 TOP_LABEL = "share of actions predicted (top-1)"
 SCORE_KEYS = {"actions", "by_tenth", "calibration", "confusion", "mean_probabilities", "samples", "top1", "yardsticks"}
-"""Of a score that the page can show."""
+"""The keys of a score that the page can show."""
 MODEL_KEYS = ("top1", "top3", "cross_entropy", "calibration_error", "top1_over_ceiling")
 ACTION_KEYS = ("support", "share", "predicted_share", "precision", "recall", "recall_ceiling", "f1")
 PAIR_KEYS = ("top1", "ceiling", "ratio")
 YARDSTICK_CAPTION = (
-    "Marginal: always the most frequent action. Last action: what the player did the step before. Ceiling: the mean "
-    "probability of the action that is truly the most likely, given all that the predictor may know."
+    "Marginal: always predict the most frequent action. Last action: predict the player's action of the step before. "
+    "Ceiling: the mean true probability of the most likely action, given everything that the predictor observes."
 )
-CONFUSION_CAPTION = "A row is an action that was done; a decision hides the probabilities on the right."
-RELIABILITY_CAPTION = "On the dashed line the most likely action comes true as often as the model says."
-PHASE_CAPTION = "A point is a tenth of the horizon. Dashed: the ceiling, where it is known."
+CONFUSION_CAPTION = "Rows: the true action. Left: the most likely action by the model. Right: its mean probabilities."
+RELIABILITY_CAPTION = "On the dashed line the most likely action is right as often as its probability says."
+PHASE_CAPTION = "A point is a tenth of the horizon. Dashed: the ceiling, if it is known."
 
 
 def confusion(score: Score) -> Figure:
-    """A row per action that was done: what the model decided on, and the mean probability it gave to each action."""
+    """A row for each true action: the shares of the most likely actions, and the mean predicted probabilities."""
     names = [row["name"] for row in score["actions"]]
     counts = np.array(score["confusion"], np.float64)
     support = counts.sum(axis=1, keepdims=True)
@@ -57,12 +57,12 @@ def confusion(score: Score) -> Figure:
     left, right = sheet.subplots(1, 2, sharey=True)
     _draw_matrix(left, decided, names, "most likely action")
     _draw_matrix(right, probabilities, names, "mean probability")
-    left.set_ylabel("action that was done")
+    left.set_ylabel("true action")
     return sheet
 
 
 def _draw_matrix(axes: Axes, shares: np.ndarray, names: Sequence[str], title: str) -> None:
-    """Rectangles and not an image, because the page loads no images; a dash where an action was never done."""
+    """Draw a matrix as rectangles, because the page loads no images; a dash if an action never occurs."""
     style_axes(axes)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
@@ -79,7 +79,7 @@ def _draw_matrix(axes: Axes, shares: np.ndarray, names: Sequence[str], title: st
 
 
 def reliability(score: Score) -> Figure:
-    """How often the most likely action came true, by how likely the model thought it; below, how many samples."""
+    """The accuracy of the most likely action by its predicted probability; below, the number of samples."""
     calibration = score["calibration"]
     bins = [each for each in calibration["bins"] if each["count"]]
     sheet = Figure(figsize=(4.2, 4.2), facecolor=PAPER, layout="constrained")
@@ -101,7 +101,7 @@ def reliability(score: Score) -> Figure:
 
 
 def class_distribution(score: Score) -> Figure:
-    """How often each action was done, was the decision, and how likely it was thought to be on the mean."""
+    """For each action: its share, its share as the most likely action, and its mean predicted probability."""
     rows = score["actions"]
     sheet, axes = new_sheet(WIDE)
     series = {"done": "share", "most likely action": "predicted_share", "mean probability": "mean_probability"}
@@ -117,7 +117,7 @@ def class_distribution(score: Score) -> Figure:
 
 
 def yardsticks(scores: Mapping[str, Score]) -> Figure:
-    """Top-1 accuracy of each model, between what needs no model and what no model can surpass."""
+    """Top-1 accuracy of each model, beside predictors without a model and the ceiling."""
     marginal, last_action, ceiling = (
         _once({name: (score["yardsticks"][key] or {}).get("top1") for name, score in scores.items()}, words)
         for key, words in (("marginal", "marginal"), ("last_action", "last action"), ("ceiling", "ceiling"))
@@ -136,9 +136,9 @@ def yardsticks(scores: Mapping[str, Score]) -> Figure:
     return sheet
 
 
-def _once(found: Mapping[str, Any], words: str) -> dict[str, Any]:
-    """A yardstick that all models share is named once; where they differ, the name says whose it is."""
-    known = {name: value for name, value in found.items() if value is not None}
+def _once(values: Mapping[str, Any], words: str) -> dict[str, Any]:
+    """Name a yardstick that all models share once; otherwise add the names of the models to it."""
+    known = {name: value for name, value in values.items() if value is not None}
     distinct = [value for index, value in enumerate(known.values()) if value not in list(known.values())[:index]]
     if len(distinct) < 2:
         return dict.fromkeys([words], distinct[0]) if distinct else {}
@@ -146,7 +146,7 @@ def _once(found: Mapping[str, Any], words: str) -> dict[str, Any]:
 
 
 def by_phase(scores: Mapping[str, Score]) -> Figure:
-    """Top-1 accuracy of each model by tenths of the horizon; dashed, the ceiling there."""
+    """Top-1 accuracy of each model by tenths of the horizon; the ceiling is dashed."""
     sheet, axes = new_sheet(WIDE)
     middles = [(part["low"] + part["high"]) / 2 for part in next(iter(scores.values()))["by_tenth"]]
     for index, (name, score) in enumerate(scores.items()):
@@ -177,9 +177,9 @@ def belief_strip(
     seat_names: Sequence[str],
     at: Sequence[int],
 ) -> Figure:
-    """The board at some frames of an episode, and below it the belief about each co-player's goal, frame by frame.
+    """The board at some frames of an episode, and below it the beliefs about each co-player's goal over all frames.
 
-    `seat_names` names the co-players, one per row of beliefs; player_2 in a name gives it that player's colour.
+    `seat_names` names the co-players, one per row of beliefs. A name with player_2 gets that player's colour.
     """
     num_steps, num_others, num_goals = beliefs.shape
     if not 1 <= num_steps <= len(frames):
@@ -207,7 +207,7 @@ def belief_strip(
 
 
 def _draw_moment(axes: Axes, spec: GameSpec, frames: Sequence[Frame], index: int) -> None:
-    """The board alone, cut out of the whole picture of that frame."""
+    """Draw the board, cut out of the picture of the frame."""
     picture = pictures.figure(spec, frames[index], frames[index - 1] if index else None)
     picture.set_dpi(pictures.PICTURE_DPI)
     canvas = FigureCanvasAgg(picture)
@@ -245,20 +245,22 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Words for the page; the first column names the row."""
+class TextTable:
+    """A table for the page; the first column names the row."""
 
     title: str
     head: list[str]
     rows: list[list[str]]
 
 
-def section(content: Mapping[str, Any]) -> tuple[str, list[Drawing | Table]]:
-    """What the page says and shows of `others.json`; what the file does not say is left out, or a dash."""
-    found = content.get("models") or {}
-    scores = {name: score for name, score in found.items() if isinstance(score, Mapping) and score.keys() >= SCORE_KEYS}
+def section(content: Mapping[str, Any]) -> tuple[str, list[Drawing | TextTable]]:
+    """The page's text, tables and pictures for `others.json`. Missing parts are left out, or a dash."""
+    models = content.get("models") or {}
+    scores = {
+        name: score for name, score in models.items() if isinstance(score, Mapping) and score.keys() >= SCORE_KEYS
+    }
     pairs = {f"{pair.get('player')} of {pair.get('other')}": pair for pair in content.get("pairs") or []}
-    parts: list[Drawing | Table] = []
+    parts: list[Drawing | TextTable] = []
     if scores:
         name, first = next(iter(scores.items()))
         models = {each: {**score, "calibration_error": score["calibration"]["ece"]} for each, score in scores.items()}
@@ -266,33 +268,35 @@ def section(content: Mapping[str, Any]) -> tuple[str, list[Drawing | Table]]:
             Drawing("Beside the yardsticks", yardsticks(scores), YARDSTICK_CAPTION),
             _table("Models", "model", MODEL_KEYS, models),
             _table(f"Actions, by {name}", "action", ACTION_KEYS, {row["name"]: row for row in first["actions"]}),
-            Drawing(f"What {name} predicts for each action", confusion(first), CONFUSION_CAPTION),
-            Drawing(f"Can {name} be believed?", reliability(first), RELIABILITY_CAPTION),
+            Drawing(f"Predictions of {name} for each true action", confusion(first), CONFUSION_CAPTION),
+            Drawing(f"Calibration of {name}", reliability(first), RELIABILITY_CAPTION),
             Drawing("Over the horizon", by_phase(scores), PHASE_CAPTION),
         ]
     if pairs:
-        parts.append(_table("Who predicts whom", "prediction", PAIR_KEYS, pairs))
+        parts.append(_table("Pairs of players", "prediction", PAIR_KEYS, pairs))
     return _sentence(content, scores), parts
 
 
 def _sentence(content: Mapping[str, Any], scores: Mapping[str, Score]) -> str:
     episodes = content.get("episodes")
     over = f" over {episodes:,} episodes" if isinstance(episodes, int) else ""
-    words = f"What the co-players ({content.get('co_players', '-')}) do next, predicted{over}."
+    words = f"Predictions of the next actions of the co-players ({content.get('co_players', '-')}){over}."
     if not scores:
         return f"{words} The file holds no score that can be shown."
     name, first = next(iter(scores.items()))
     words += f" {name} is right in {_three_digits(first['top1'])} of {first['samples']:,} samples"
     ceiling = first["yardsticks"]["ceiling"]
     if ceiling is None:
-        return f"{words}; how often the best predictor would be is not known."
-    return f"{words}; the best predictor that knows no more would be right in {_three_digits(ceiling['top1'])}."
+        return f"{words}; the ceiling is not known."
+    return f"{words}; the best possible predictor is right in {_three_digits(ceiling['top1'])}."
 
 
-def _table(title: str, first: str, keys: Sequence[str], rows: Mapping[str, Score]) -> Table:
-    """A column per key, headed by the file's own words."""
+def _table(title: str, first: str, keys: Sequence[str], rows: Mapping[str, Score]) -> TextTable:
+    """A table with a column for each key of the file."""
     head = [first, *(key.replace("_", " ").replace("top", "top-") for key in keys)]
-    return Table(title, head, [[name, *(_three_digits(row.get(key)) for key in keys)] for name, row in rows.items()])
+    return TextTable(
+        title, head, [[name, *(_three_digits(row.get(key)) for key in keys)] for name, row in rows.items()]
+    )
 
 
 def _three_digits(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""Episodes that a person can step through in a browser.
+"""Episodes for the viewer, which steps through them in a browser.
 
-Python says everything that needs the game: what is on which cell, who caught what, and every word. The script in
-`templates/replay.js` only puts it on the screen: what a catch is, `hopplus.games.draw` alone knows.
+Python computes everything that needs the game: the cells, the catches, and every text. The script
+`templates/replay.js` only draws them.
 """
 
 from collections.abc import Sequence
@@ -11,29 +11,29 @@ from typing import Any
 import numpy as np
 from matplotlib.path import Path as Outline
 
-from hopplus.evaluation.thoughts import Thoughts
+from hopplus.evaluation.decisions import Decisions
 from hopplus.games import draw
 from hopplus.games.draw import Catch, Frame
 from hopplus.games.game import NO_ACTION, GameSpec
 from hopplus.games.shapes import BURST, JOINTS, MARKER, SHAPES, Shape
 
 SYMBOL_SHAPES: dict[str, Shape] = {**SHAPES, "marker": MARKER, "burst": BURST}
-"""What the viewer draws by name. A plane without a shape of its own is shown as a marker."""
+"""The shapes of the viewer by name. A plane without its own shape is shown as a marker."""
 SYMBOL_HALF = 0.65
-"""Half the side of a symbol's square: a burst is larger than its cell."""
+"""Half the side of a symbol's square. A burst is larger than its cell."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """One episode for the viewer: the frames, in order, and who sat where."""
+    """One episode for the viewer: the frames in order, and the players of the seats."""
 
     title: str
     spec: GameSpec
     frames: Sequence[Frame]
     names: Sequence[str]
     """One name per seat: the policy that played there."""
-    thoughts: Thoughts | None = None
-    """Of one seat, for each frame in which somebody is still to act."""
+    decisions: Decisions | None = None
+    """The decisions of one seat, for each frame in which a seat still acts."""
 
     def __post_init__(self) -> None:
         draw.check_names(self.spec, self.names)
@@ -42,7 +42,7 @@ class Replay:
 
 
 def replay_data(replay: Replay) -> dict[str, Any]:
-    """All that the viewer needs, in types that JSON knows."""
+    """The data of the viewer, in JSON types."""
     spec, first = replay.spec, replay.frames[0]
     before: list[Frame | None] = [None, *replay.frames[:-1]]
     return {
@@ -58,29 +58,29 @@ def replay_data(replay: Replay) -> dict[str, Any]:
         ],
         "fixed": _cells(spec, first, ("fixed",)),
         "frames": [_frame_data(spec, previous, frame) for previous, frame in zip(before, replay.frames, strict=True)],
-        "mind": _mind_data(replay),
+        "decisions": _decisions_data(replay),
     }
 
 
-def _mind_data(replay: Replay) -> dict[str, Any] | None:
-    """What one seat thought: for each frame in which it acts, rows of co-players and rows of own actions, in words."""
-    thoughts, spec = replay.thoughts, replay.spec
-    if thoughts is None:
+def _decisions_data(replay: Replay) -> dict[str, Any] | None:
+    """The decisions of one seat: for each frame in which it acts, its beliefs about co-players and its own actions."""
+    decisions, spec = replay.decisions, replay.spec
+    if decisions is None:
         return None
-    others = [(thoughts.seat + place) % spec.num_agents for place in range(1, spec.num_agents)]
-    acting = [not frame.terminated[thoughts.seat] for frame in replay.frames[:-1]]
+    others = [(decisions.seat + place) % spec.num_agents for place in range(1, spec.num_agents)]
+    acting = [not frame.terminated[decisions.seat] for frame in replay.frames[:-1]]
     return {
-        "seat": thoughts.seat,
-        "goals": list(thoughts.goals),
-        "plans": thoughts.values is not None,
+        "seat": decisions.seat,
+        "goals": list(decisions.goals),
+        "plans": decisions.values is not None,
         "frames": [
             {
                 "beliefs": [
-                    {"seat": other, "shares": _shares(thoughts.beliefs[step, place])}
+                    {"seat": other, "shares": _shares(decisions.beliefs[step, place])}
                     for place, other in enumerate(others)
-                    if thoughts.goals
+                    if decisions.goals
                 ],
-                "actions": _actions_data(replay, thoughts, step),
+                "actions": _actions_data(replay, decisions, step),
             }
             for step, acts in enumerate(acting)
             if acts
@@ -88,21 +88,21 @@ def _mind_data(replay: Replay) -> dict[str, Any] | None:
     }
 
 
-def _actions_data(replay: Replay, thoughts: Thoughts, step: int) -> list[dict[str, Any]]:
-    """Every legal own action, the one that was taken marked."""
-    taken = int(replay.frames[step + 1].actions[thoughts.seat])
-    found = []
-    for action in np.flatnonzero(thoughts.legal[step]).tolist():
+def _actions_data(replay: Replay, decisions: Decisions, step: int) -> list[dict[str, Any]]:
+    """A row for every legal action of the seat; the taken action is marked."""
+    taken = int(replay.frames[step + 1].actions[decisions.seat])
+    rows = []
+    for action in np.flatnonzero(decisions.legal[step]).tolist():
         row = {
             "name": replay.spec.action_names[action],
-            "share": round(float(thoughts.policy[step, action]), 3),
+            "share": round(float(decisions.policy[step, action]), 3),
             "taken": action == taken,
         }
-        if thoughts.values is not None and thoughts.visits is not None:
-            row["value"] = f"{thoughts.values[step, action]:.2f}"
-            row["visits"] = f"{thoughts.visits[step, action]:.0f}"
-        found.append(row)
-    return found
+        if decisions.values is not None and decisions.visits is not None:
+            row["value"] = f"{decisions.values[step, action]:.2f}"
+            row["visits"] = f"{decisions.visits[step, action]:.0f}"
+        rows.append(row)
+    return rows
 
 
 def _shares(probabilities: np.ndarray) -> list[float]:
@@ -121,7 +121,7 @@ def _plane_data(spec: GameSpec, index: int) -> dict[str, str]:
 
 
 def _cells(spec: GameSpec, frame: Frame, kinds: tuple[str, ...]) -> list[list[int]]:
-    """[row, column, plane] of everything that is on, of planes of these kinds."""
+    """[row, column, plane] of every cell that is on, in planes of these kinds."""
     if not spec.planes:
         return []
     return [cell for cell in np.argwhere(frame.board).tolist() if spec.planes[cell[2]].kind in kinds]
@@ -146,7 +146,7 @@ def _frame_data(spec: GameSpec, previous: Frame | None, frame: Frame) -> dict[st
 
 
 def _reward_words(spec: GameSpec, frame: Frame, seat: int) -> str:
-    """Most steps on a board bring nothing, which is left out; in a matrix game nothing is a payoff like any other."""
+    """The reward in words. Zero is left out on a board; in a matrix game it is shown as any other payoff."""
     reward, has_acted = float(frame.rewards[seat]), frame.actions[seat] != NO_ACTION
     return draw.reward_text(reward) if reward != 0 or (has_acted and not spec.planes) else ""
 
@@ -163,7 +163,7 @@ def _catch_data(spec: GameSpec, catch: Catch) -> dict[str, Any]:
 
 
 def symbols() -> list[dict[str, Any]]:
-    """The outlines of stag, hare, drift, marker and burst as SVG paths, the very ones that the pictures use."""
+    """The outlines of stag, hare, drift, marker and burst as SVG paths, equal to those of the pictures."""
     return [
         {
             "name": name,

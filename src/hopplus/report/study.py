@@ -1,4 +1,4 @@
-"""One HTML page about a study: what was asked, what the trials say, the curves, and the command of every variant."""
+"""One HTML page about a study: its questions and answers, the curves, and the command of every variant."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ from hopplus.runs.studies.summary import Answer, VariantSummary, read_curve, sta
 
 @dataclass(frozen=True)
 class Drawn:
-    """A metric of all variants that record it."""
+    """The curves of a metric, of all variants that record it."""
 
     metric: str
     svg: Markup
 
 
 def study_page(study: Study, folder: Path, variants: Sequence[VariantSummary], answers: Sequence[Answer]) -> str:
-    """The whole page as text."""
+    """The HTML of the whole page."""
     metrics = list(dict.fromkeys([RETURNS, *(question.metric for question in study.questions)]))
     states = [(trial, *state_of(trial, folder)) for trial in study.all_trials()]
     content = {
@@ -50,8 +50,8 @@ def _drawn(study: Study, folder: Path, metric: str) -> Drawn:
 
 
 def _runs(study: Study, folder: Path, metric: str) -> dict[str, Recorded]:
-    """Each variant as one run with the seeds of all its trials; those that do not record the metric are left out."""
-    found = {}
+    """Each variant as one run with the seeds of all its trials. Variants without the metric are left out."""
+    runs = {}
     for name, config in study.variants.items():
         try:
             curve = read_curve(study, folder, name, metric)
@@ -59,12 +59,12 @@ def _runs(study: Study, folder: Path, metric: str) -> dict[str, Recorded]:
             continue
         if curve is not None:
             about = {"agent": config.agent, "game": config.game, "seeds": curve.values.shape[1], "steps": config.steps}
-            found[name] = Recorded(name, about, curve.env_steps, {metric: curve.values}, {}, None)
-    return found
+            runs[name] = Recorded(name, about, curve.env_steps, {metric: curve.values}, {}, None)
+    return runs
 
 
 def score_picture(variants: Sequence[VariantSummary]) -> Figure:
-    """Every variant's interquartile mean and its interval, one below the other."""
+    """The interquartile mean of every variant, with its interval and the range of seeds."""
     sheet, axes = new_sheet((5.6, 0.9 + 0.32 * len(variants)))
     for row, variant in enumerate(variants):
         colour = draw.player_colour(row)
@@ -78,5 +78,5 @@ def score_picture(variants: Sequence[VariantSummary]) -> Figure:
 
 
 def study_picture(study: Study, folder: Path, path: Path) -> None:
-    """The learning curves of all variants."""
+    """Save the learning curves of all variants as a picture."""
     save_figure(learning_curve(_runs(study, folder, RETURNS), RETURNS, size=(6.4, 3.8)), path)

@@ -1,7 +1,7 @@
-"""The numbers behind the pictures: means and intervals over seeds, smoothing for display, and the verdict on the seats.
+"""The numbers behind the pictures: means and intervals over seeds, smoothing for display, and the comparison of seats.
 
-Seeds are the only independent samples of a run: updates follow from one another, and seats share their episodes. So
-every interval here is over seeds, and because seeds are few it is Student's:
+Seeds are the only independent samples of a run: updates depend on earlier updates, and seats share episodes. So every
+interval here is over seeds, and because seeds are few it is Student's:
 
     mean +- t(97.5%, n - 1) * s / sqrt(n)
 """
@@ -9,21 +9,22 @@ every interval here is over seeds, and because seeds are few it is Student's:
 import numpy as np
 from jaxtyping import Float64
 
+from hopplus.core.p_values import p_words
 from hopplus.evaluation.statistics import CONFIDENCE, Interval, Trend, page_trend, seed_interval
 from hopplus.runs.records import FINAL_SHARE, SEAT, Recorded, final_by_seat, final_means, seat_tags
 
 LEAST_SEATS = LEAST_SEEDS = 3
 MANY_UPDATES = 100
-"""From here on curves are smoothed for display."""
+"""Curves with at least this many updates are smoothed for display."""
 
 
 def display_window(num_updates: int) -> int:
-    """Over how many updates a curve is averaged before it is drawn: about 2% of them, and odd."""
+    """The number of updates that are averaged for one point of a curve: about 2% of them, and odd."""
     return 1 if num_updates < MANY_UPDATES else 2 * (num_updates // MANY_UPDATES) + 1
 
 
 def smooth(values: Float64[np.ndarray, "updates seeds"], window: int) -> Float64[np.ndarray, "updates seeds"]:
-    """A centred moving mean of what is known, narrower at both ends; NaN where nothing within reach is known."""
+    """A centred moving mean of the finite values, narrower at both ends; NaN if the window has none."""
     known = np.isfinite(values)
     reach = window // 2
     ends = np.arange(len(values))
@@ -37,15 +38,15 @@ def smooth(values: Float64[np.ndarray, "updates seeds"], window: int) -> Float64
 
 
 def seat_index(tag: str) -> int:
-    """The seat that a tag speaks of, counted from 0."""
+    """The seat of a tag, counted from 0."""
     match = SEAT.fullmatch(tag)
     if match is None:
-        raise ValueError(f"{tag!r} speaks of no seat; give a tag that ends in /player_1, /player_2, ...")
+        raise ValueError(f"{tag!r} names no seat; give a tag that ends in /player_1, /player_2, ...")
     return int(match[2]) - 1
 
 
 def seat_trend(run: Recorded) -> tuple[Trend | None, str]:
-    """Page's trend test over [seeds, seats] of the last fifth, or None, and in either case why, in words."""
+    """Page's trend test over [seeds, seats] of the last fifth (None if it is not possible), and the result in words."""
     tags = seat_tags(run)
     if len(tags) < LEAST_SEATS:
         return None, f"Page's trend test is left out: it needs {LEAST_SEATS} seats or more; this run has {len(tags)}."
@@ -56,21 +57,21 @@ def seat_trend(run: Recorded) -> tuple[Trend | None, str]:
         )
     blocks = final_by_seat(run)
     if not np.isfinite(blocks).all():
-        return None, "Page's trend test is left out: some seed has no return for some seat at the end of training."
+        return None, "Page's trend test is left out: a seed has no return of a seat at the end of training."
     trend = page_trend(blocks)
     test = f"Page's trend test in both directions, the smaller p-value doubled: {p_words(trend.p_value)}"
     if trend.p_value >= 1 - CONFIDENCE:
-        return trend, f"{test}. Later seats do neither better nor worse than earlier ones, as far as these seeds show."
+        return trend, f"{test}. These seeds show no trend over seats."
     better = "better" if trend.direction == "rising" else "worse"
     return trend, f"{test}. Returns are {trend.direction} with the seat's number: later seats do {better}."
 
 
 def seat_spread(run: Recorded) -> str:
-    """How far apart the seats are at the end of training, in words."""
+    """The difference between the best and the worst seat at the end of training, in words."""
     means = {tag.rsplit("/", 1)[1]: seed_interval(final_means(run, tag)).estimate for tag in seat_tags(run)}
     means = {seat: mean for seat, mean in means.items() if np.isfinite(mean)}
     if len(means) < 2:
-        return "There are not two seats with returns to compare."
+        return "Fewer than two seats have returns, so seats are not compared."
     best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
     return (
         f"Over the last {FINAL_SHARE:.0%} of training the seats' means lie {means[best] - means[worst]:.2f} apart: "
@@ -78,19 +79,15 @@ def seat_spread(run: Recorded) -> str:
     )
 
 
-def p_words(p_value: float) -> str:
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}" if p_value < 0.1 else f"p = {p_value:.2f}"
-
-
 def number_words(number: float) -> str:
-    """Three digits that matter, whatever the size; a dash for what is not known."""
+    """A number with three significant digits; a dash if it is not finite."""
     if not np.isfinite(number):
         return "-"
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.2f}" if abs(number) >= 0.1 else f"{number:.3g}"
 
 
 def interval_words(interval: Interval) -> str:
-    """For example: 2.91 (2.85 to 2.97)."""
+    """An interval in words, as in "2.91 (2.85 to 2.97)"."""
     estimate = number_words(interval.estimate)
     if not np.isfinite([interval.low, interval.high]).all():
         return estimate

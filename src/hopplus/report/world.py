@@ -1,6 +1,6 @@
-"""What a learned world knows: the page's section, and pictures of what it foretold beside what came.
+"""The page's section about a learned world, with pictures of predicted and true boards.
 
-Probabilities are shown, never rounded boards: a player who is in two cells with .6 and .4 must look like that.
+Pictures show probabilities, not rounded boards: a player in two cells with probabilities .6 and .4 appears in both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from hopplus.games import draw
 from hopplus.report.curves import INK, PAPER, RULE, style_axes
-from hopplus.report.prediction import WHITE_ON, Drawing, Table
+from hopplus.report.prediction import WHITE_ON, Drawing, TextTable
 
 PLANE_SIZE = 1.05
 CERTAIN = 0.005
@@ -26,15 +26,15 @@ FIGURES = {
     "open_loop_exact": "5 steps exact",
     "transitions": "transitions",
 }
-ROWS = {"before": "before", "told": "foretold", "true": "what came"}
+ROWS = {"before": "before", "told": "predicted", "true": "true"}
 CAPTION = (
-    "Steps that somebody was paid for, of those the ones that the world was least sure of. A cell is the probability "
-    "of the plane to be on there; certain ones have no number."
+    "Of the steps with a reward, those whose prediction was the least certain. A cell shows the predicted probability "
+    "of the plane there; cells near 0 or 1 have no number."
 )
 
 
-def foretold(example: Mapping[str, Any], planes: Sequence[str]) -> Figure:
-    """One step: each plane before it, as the world foretold it, and as it came."""
+def predicted(example: Mapping[str, Any], planes: Sequence[str]) -> Figure:
+    """One step: each plane before it, as predicted, and as it was."""
     boards = {row: np.asarray(example[key], np.float64) for key, row in ROWS.items()}
     size = (PLANE_SIZE * len(planes) + 0.6, PLANE_SIZE * len(boards) + 0.5)
     sheet = Figure(figsize=size, facecolor=PAPER, layout="constrained")
@@ -49,7 +49,7 @@ def foretold(example: Mapping[str, Any], planes: Sequence[str]) -> Figure:
 
 
 def _draw_plane(axes: Axes, cells: np.ndarray) -> None:
-    """Rectangles and not an image, because the page loads no images."""
+    """Draw a plane as rectangles, because the page loads no images."""
     style_axes(axes)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
@@ -63,26 +63,23 @@ def _draw_plane(axes: Axes, cells: np.ndarray) -> None:
             axes.text(column, row, f"{share:.2f}"[1:], color=ink, fontsize=6.5, ha="center", va="center")
 
 
-def section(content: Mapping[str, Any]) -> tuple[str, list[Drawing | Table]]:
-    """What the page says and shows of `world.json`."""
+def section(content: Mapping[str, Any]) -> tuple[str, list[Drawing | TextTable]]:
+    """The page's text, tables and pictures for `world.json`."""
     scores, planes = content.get("line_ups") or {}, content.get("planes") or []
     impossible = content.get("impossible_drawn") or {}
-    parts: list[Drawing | Table] = []
+    parts: list[Drawing | TextTable] = []
     if scores:
         rows = [[name, *(_words(score.get(key)) for key in FIGURES)] for name, score in scores.items()]
-        parts.append(Table("On real episodes", ["line-up", *FIGURES.values()], rows))
+        parts.append(TextTable("On real episodes", ["line-up", *FIGURES.values()], rows))
         by_plane = [
             [name, *(_words(score["plane_mse"].get(plane)) for plane in planes)] for name, score in scores.items()
         ]
-        parts.append(Table("Squared error of each plane", ["line-up", *planes], by_plane))
+        parts.append(TextTable("Squared error of each plane", ["line-up", *planes], by_plane))
     for number, example in enumerate(content.get("examples") or [], start=1):
-        did = ", ".join(example["actions"])
-        parts.append(Drawing(f"Foretold and true, {number}: {did}", foretold(example, planes), CAPTION))
-    found = ", ".join(f"{count} {what}" for what, count in impossible.items())
-    return (
-        f"What the learned worlds foretell, on episodes that they did not learn from. Impossible outcomes: {found}.",
-        parts,
-    )
+        actions = ", ".join(example["actions"])
+        parts.append(Drawing(f"Predicted and true, {number}: {actions}", predicted(example, planes), CAPTION))
+    counts = ", ".join(f"{count} {what}" for what, count in impossible.items())
+    return f"Predictions of the learned worlds on new episodes. Impossible outcomes: {counts}.", parts
 
 
 def _words(value: Any) -> str:

@@ -1,7 +1,5 @@
-"""Runs: train an agent into a folder, go on where a run stopped, and take its policies out again."""
+"""Runs: train an agent into a folder, resume it, load its policies, evaluate them."""
 
-from hopplus.runs.config import RunConfig
-from hopplus.runs.run import Run, load
-from hopplus.runs.training import NonFiniteRunError, train
+from hopplus.core.lazy import lazy
 
-__all__ = ["NonFiniteRunError", "Run", "RunConfig", "load", "train"]
+__getattr__, __dir__, __all__ = lazy(__name__, __file__)

@@ -1,49 +1,42 @@
-"""The named agents: what each of them is made of. Every setting can still be changed."""
+"""The settings of the named agents. Every setting can still be changed."""
 
 from dataclasses import replace
 
-from hopplus.learning.imagination import ImaginationConfig
-from hopplus.learning.learner import LearnerConfig
-from hopplus.learning.minds import MindConfig
-from hopplus.learning.planner import PlanningConfig
-from hopplus.models.goals import GoalsConfig
-from hopplus.models.others import OthersConfig
-from hopplus.models.world import WorldConfig
-from hopplus.planning.search import SearchConfig
+from hopplus.agents.config import OpponentsConfig, PlanningConfig
+from hopplus.agents.named import ABOUT as ABOUT
+from hopplus.agents.named import NAMES
+from hopplus.learning.config import ImaginationConfig, LearnerConfig
+from hopplus.models.config import GoalsConfig, OthersConfig, WorldConfig
+from hopplus.planning.config import SearchConfig
 
-ABOUT = {
-    "ppo": "plain PPO, each seat for itself",
-    "omg": "infers a goal vector of each co-player, models its actions, and reads the goals in its policy",
-    "direct_om": "models its co-players' actions, no goals, and learns what search in the true game finds",
-    "hop": "believes that each co-player is after some kind of prey, and learns what search in the true game finds",
-    "hop_plus": "has hop's beliefs, learns the world, imagines play in it, and learns from real and imagined play",
-}
-AGENTS = tuple(ABOUT)
+AGENTS = NAMES
 
 
 def parts_of(learner: LearnerConfig) -> list[str]:
-    """What a learner has besides its policy and critic."""
-    has = {
-        "opponent models": learner.mind.others.models != "none",
+    """The parts that a learner has besides its policy and critic, in words."""
+    parts = {
+        "opponent models": learner.opponents.others.models != "none",
         "planning": learner.planning.is_used,
         "a world": learner.world.is_used,
     }
-    return [name for name, is_there in has.items() if is_there]
+    return [name for name, is_used in parts.items() if is_used]
 
 
 def learner_of(agent: str, learner: LearnerConfig | None = None) -> LearnerConfig:
-    """The settings of an agent of that name."""
-    minds = {
-        "ppo": MindConfig(),
-        "omg": MindConfig(GoalsConfig(kind="continuous"), OthersConfig(models="each")),
-        "direct_om": MindConfig(others=OthersConfig(models="each")),
-        "hop": MindConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="each")),
+    """The learner settings of a named agent; what the agent does not set comes from `learner`."""
+    if agent not in NAMES:
+        raise ValueError(f"there is no agent called {agent!r}; the agents are {', '.join(NAMES)}")
+    opponents = {
+        "ppo": OpponentsConfig(),
+        "omg": OpponentsConfig(GoalsConfig(kind="continuous"), OthersConfig(models="each")),
+        "direct_om": OpponentsConfig(others=OthersConfig(models="each")),
+        "hop": OpponentsConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="each")),
     }
-    learner = replace(learner or LearnerConfig(), mind=minds.get(agent, minds["hop"]))
+    learner = replace(learner or LearnerConfig(), opponents=opponents.get(agent, opponents["hop"]))
     if agent in ("direct_om", "hop"):
-        few = PlanningConfig(kind="search", search=SearchConfig(trees=2, simulations=16, depth=8))
+        small_search = PlanningConfig(kind="search", search=SearchConfig(trees=2, simulations=16, depth=8))
         ppo = replace(learner.ppo, gae_lambda=1.0, entropy_coefficient=0.0, final_entropy_coefficient=0.0)
-        return replace(learner, envs=16, planning=few, ppo=ppo)
+        return replace(learner, envs=16, planning=small_search, ppo=ppo)
     if agent != "hop_plus":
         return learner
     return replace(

@@ -1,4 +1,4 @@
-"""Checkpoints by orbax: each is written beside its place and moved there when it is complete."""
+"""Checkpoints by orbax: each is written to a temporary folder and moved to its place when it is complete."""
 
 import logging
 import sys
@@ -13,7 +13,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jaxtyping import Array, PyTree
 
-from hopplus.learning.streams import is_key
+from hopplus.core.streams import is_key
 
 KEEP = 2
 
@@ -22,11 +22,11 @@ class Checkpoints:
     """The checkpoints of one run, by the number of updates done."""
 
     def __init__(self, folder: Path, *, read_only: bool = False):
-        """Who only reads leaves half-written ones alone: they may be those of a training that goes on meanwhile."""
+        """Open the folder. `read_only` leaves half-written checkpoints alone: a training may be writing them."""
         logging.getLogger("absl").setLevel(logging.ERROR)
         self.folder = folder
         if folder.exists() and not folder.is_dir():
-            raise ValueError(f"{folder} is not a folder; remove it, or train anew into another folder")
+            raise ValueError(f"{folder} is not a folder; remove it, or train again into another folder")
         options = ocp.CheckpointManagerOptions(
             max_to_keep=None if read_only else KEEP,
             enable_async_checkpointing=False,
@@ -38,11 +38,12 @@ class Checkpoints:
         self._manager = ocp.CheckpointManager(folder.absolute(), options=options, item_handlers=handler)
 
     def save(self, num_updates: int, state: PyTree[Array]) -> None:
-        """Every host writes what its devices hold."""
+        """Write a checkpoint; every host writes what its devices hold."""
         self._manager.save(num_updates, args=ocp.args.StandardSave(_plain(state)))
 
     @property
     def latest(self) -> int | None:
+        """The number of updates of the last checkpoint; None if there is none."""
         return self._manager.latest_step()
 
     def restore(self, num_updates: int, like: PyTree) -> PyTree[Array]:
@@ -57,14 +58,14 @@ class Checkpoints:
         except Exception as error:
             raise ValueError(
                 f"the checkpoint {place} cannot be read ({_first_line(error)}); "
-                "delete it to go on from the one before it, or train anew into another folder"
+                "delete it to resume from the one before it, or train again into another folder"
             ) from None
         if not fits:
             raise ValueError(
                 f"the checkpoint {place} holds arrays of other shapes than the settings of the run ask for; "
-                "put back the config.json that it was trained with, or train anew into another folder"
+                "put back the config.json that it was trained with, or train again into another folder"
             )
-        return jax.tree.map(_as_was, like, restored)
+        return jax.tree.map(_from_plain, like, restored)
 
     def _shapes(self, num_updates: int) -> list[tuple[int, ...]]:
         stored = self._manager.item_metadata(num_updates)
@@ -78,7 +79,7 @@ class Checkpoints:
 
 @contextmanager
 def _without_echoes() -> Iterator[None]:
-    """Where one array cannot be read, orbax drops the others, and each of them would say so on stderr."""
+    """Silence stderr of orbax: if one array cannot be read, it drops the others, and each of them prints an error."""
     hook = sys.unraisablehook
     sys.unraisablehook = lambda echo: None if "Event loop is closed" in str(echo.exc_value) else hook(echo)
     try:
@@ -91,7 +92,7 @@ def _without_echoes() -> Iterator[None]:
 
 
 def _plain(state: PyTree[Array]) -> PyTree:
-    """As orbax can save it: keys as numbers, and a number in the place of an array without any."""
+    """The state as orbax can save it: keys as numbers, and a scalar in place of an empty array."""
 
     def plain(leaf: Array) -> Array | np.ndarray:
         return jax.random.key_data(leaf) if is_key(leaf) else leaf if leaf.size else np.zeros((), leaf.dtype)
@@ -99,7 +100,7 @@ def _plain(state: PyTree[Array]) -> PyTree:
     return jax.tree.map(plain, state)
 
 
-def _as_was(like: jax.ShapeDtypeStruct, leaf: np.ndarray) -> Array:
+def _from_plain(like: jax.ShapeDtypeStruct, leaf: np.ndarray) -> Array:
     if is_key(like):
         return jax.random.wrap_key_data(jnp.asarray(leaf))
     return jnp.asarray(leaf) if like.size else jnp.zeros(like.shape, like.dtype)

@@ -1,10 +1,10 @@
-"""The command that trains a run: what somebody else types to get the same result."""
+"""The command that trains a run again with the same result."""
 
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hopplus.learning.planner import PlanningConfig
+from hopplus.agents.config import PlanningConfig
 from hopplus.runs.agents import learner_of
 from hopplus.runs.config import RunConfig
 from hopplus.runs.run import NO_PLANNING
@@ -13,7 +13,7 @@ ALWAYS = ("game", "seeds", "steps")
 
 
 def train_command(config: RunConfig, folder: Path) -> str:
-    """`hopplus train` with the flags that are not at their defaults, and those that everybody wants to see."""
+    """`hopplus train` with the flags that are not at their defaults, and the flags in ALWAYS."""
     default = RunConfig(agent=config.agent, learner=learner_of(config.agent))
     given, usual = (_flags(asdict(one)) for one in (config, default))
     shown = [
@@ -25,17 +25,17 @@ def train_command(config: RunConfig, folder: Path) -> str:
 
 
 def planning_flags(planning: PlanningConfig, default: PlanningConfig = NO_PLANNING) -> list[str]:
-    """How a run is told to plan: all that is not at its default."""
+    """The planning flags that are not at their defaults."""
     given, usual = (_flags({"planning": asdict(one)}) for one in (planning, default))
     return [_typed(name, value) for name, value in given.items() if value != usual[name]]
 
 
 def _flags(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """By flag; the learner's own fields stand without a prefix, as on the command line."""
+    """Settings by flag; the learner's own fields have no prefix, as on the command line."""
     flags: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict):
-            flags |= _flags(value, {"learner": "", "mind": "", "search": prefix}.get(name, f"{name}."))
+            flags |= _flags(value, {"learner": "", "opponents": "", "search": prefix}.get(name, f"{name}."))
         else:
             flags[prefix + name] = value
     return flags

@@ -2,25 +2,22 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import tyro
 
-from hopplus.games.coplayers import Lineup, read_policies
-from hopplus.games.game import NUM_SEEDS, Game
-from hopplus.games.presets import PRESETS, make
-from hopplus.learning.learner import LearnerConfig, Task
+from hopplus.core.checks import check_seed
+from hopplus.learning.config import LearnerConfig
 from hopplus.runs.agents import learner_of, parts_of
 
-
-def check_seed(seed: int) -> None:
-    if not 0 <= seed < NUM_SEEDS:
-        raise ValueError(f"--seed is {seed}; give a whole number from 0 to {NUM_SEEDS - 1}")
+if TYPE_CHECKING:  # settings are read without JAX; games and learners need it
+    from hopplus.games.game import Game
+    from hopplus.learning.state import Task
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One training: an agent, a game, several seeds side by side."""
+    """One training: an agent, a game, and several seeds in one program."""
 
     agent: tyro.conf.Suppress[Literal["ppo", "omg", "direct_om", "hop", "hop_plus"]] = "ppo"
     """The kind of agent."""
@@ -28,31 +25,31 @@ class RunConfig:
     """A name from `hopplus games`, or MODULE:FACTORY for a game of your own."""
     arenas: Literal["default", "off"] | tuple[int, int] = "default"
     """Train in squares of the board with sides in this range, as in --arenas 3 8. `default` is the game's own
-    curriculum: stag hunts have one. Evaluation is always on the whole board."""
+    curriculum, which stag hunts have. Evaluation uses the whole board."""
     co_players: str | None = None
     """Fixed co-players for the last seats, as in nearest_stag,nearest_stag,random; the seats before them learn. None:
     all seats learn."""
     pretrained: str | None = None
-    """A folder of `hopplus pretrain`: every seat begins with its models, and keeps its prior over goals."""
-    begin_with: str | None = None
-    """A run folder: every seed begins with the policy, the critic, the models of the others and the world that one of
-    its seeds has learned. --pretrained models count instead of those."""
+    """A folder of `hopplus pretrain`: every seat starts from its opponent models and keeps its prior over goals."""
+    init_from: str | None = None
+    """A run folder: every seed is initialised from the policy, critic, opponent models and world of one of its seeds.
+    --pretrained opponent models replace those of the run."""
     seeds: int = 5
-    """How many trainings run side by side, in one program."""
+    """How many seeds are trained in parallel, in one program."""
     steps: int = 2_000_000
-    """Environment steps of each seed; a step of all seats of one table is one. Cut to whole updates."""
+    """Environment steps of each seed, cut to whole updates. All seats of one environment act in one step."""
     seed: int = 0
-    """Where the random streams of all seeds begin."""
+    """The seed of all random streams."""
     checkpoint_every: int = 10
-    """Updates between two checkpoints: the most that a killed run loses."""
+    """Updates between two checkpoints. A killed run loses at most this many."""
     wandb: str | None = None
-    """The Weights & Biases project to log to as well."""
+    """A Weights & Biases project that also gets the metrics."""
     learner: Annotated[LearnerConfig, tyro.conf.arg(name="")] = field(default=cast(LearnerConfig, None))
-    """How the agent learns; the agent's own settings unless said otherwise."""
+    """How the agent learns. The default is the settings of the named agent."""
 
     @staticmethod
     def for_agent(agent: str, *, learner: dict[str, Any] | None = None, **settings: Any) -> "RunConfig":
-        """The settings of an agent by its name, with changes.
+        """The settings of a named agent, with changes.
 
         `RunConfig.for_agent("hop_plus", game="stag-hunt-4x4", seeds=3, learner={"envs": 8})`
         """
@@ -75,8 +72,8 @@ class RunConfig:
             raise ValueError(
                 f"--mesh.seeds is {self.learner.mesh.seeds}, but --seeds is {self.seeds}; give a number that divides it"
             )
-        if self.pretrained is not None and self.learner.mind.others.models == "none":
-            raise ValueError(f"--pretrained: {self.agent} has no models of the others; train omg or hop")
+        if self.pretrained is not None and self.learner.opponents.others.models == "none":
+            raise ValueError(f"--pretrained: {self.agent} has no opponent models; train omg or hop")
         if self.steps < self.learner.steps_per_update:
             raise ValueError(
                 f"--steps is {self.steps}, less than one update of {self.learner.steps_per_update} "
@@ -88,13 +85,18 @@ class RunConfig:
         return self.steps // self.learner.steps_per_update
 
     @cached_property
-    def evaluation_game(self) -> Game:
-        """The game itself, without a curriculum."""
+    def evaluation_game(self) -> "Game":
+        """The game on its whole board, without a curriculum."""
+        from hopplus.games.presets import make
+
         return make(self.game)
 
     @cached_property
-    def task(self) -> Task:
-        """What is learned; raises where the settings make no sense together."""
+    def task(self) -> "Task":
+        """The game, the fixed co-players and the length of the run; raises if the settings contradict each other."""
+        from hopplus.games.coplayers import Lineup, read_policies
+        from hopplus.learning.state import Task
+
         game = self._training_game()
         seats = game.spec.num_agents
         others = read_policies(self.co_players, game.spec) if self.co_players is not None else ()
@@ -103,13 +105,11 @@ class RunConfig:
                 f"--co-players names {len(others)} players for the {seats} seats of {self.game}; "
                 f"name {seats - 1} at most, so that a seat is left to learn"
             )
-        if self.learner.world.is_used and game.spec.num_walkers != seats:
-            raise ValueError(
-                f"--world.members: {self.game} has no board to learn; leave the world out, or take a grid game"
-            )
         return Task(game, Lineup(others), self.num_updates, keep_prior=self.pretrained is not None)
 
-    def _training_game(self) -> Game:
+    def _training_game(self) -> "Game":
+        from hopplus.games.presets import PRESETS
+
         game = self.evaluation_game
         sides = self.arenas
         if sides == "default":

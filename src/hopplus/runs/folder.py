@@ -1,14 +1,14 @@
-"""The files of a run folder, and what makes one folder fit one set of settings.
+"""The files of a run folder, and the check that a folder fits a set of settings.
 
 config.json      all settings, the version of hopplus and of the game's rules
-metrics.jsonl    a line per update; every tag has one number per seed; the same bytes however often a run was killed
+metrics.jsonl    a line per update; every tag has one number per seed; kills and resumes do not change its bytes
 timing.jsonl     a line per block of updates: how long it took
-evaluation.json  what `hopplus evaluate` found last, in self-play
-adaptation.json  the same with --adaptation: the frozen agent with every line-up of scripts
-others.json      how well the models of the other players predict, where that was measured
-world.json       the same of the learned world
-checkpoints/     written by orbax, each complete or not there
-tensorboard/     the same metrics as events, a folder per seed
+evaluation.json  the last result of `hopplus evaluate`, in self-play
+adaptation.json  the last result of `hopplus evaluate --adaptation`: the frozen agent with every line-up of scripts
+others.json      how well the opponent models predict, if that was measured
+world.json       how well the learned world predicts, if that was measured
+checkpoints/     written by orbax; each is complete or absent
+tensorboard/     the metrics as events, a folder per seed
 lock             held by the process that trains
 """
 
@@ -27,7 +27,7 @@ from hopplus.runs.config import RunConfig
 
 try:
     import fcntl
-except ImportError:  # Windows, where nobody is kept out
+except ImportError:  # Windows has no such lock
     fcntl = None
 
 CONFIG, METRICS, TIMING, EVALUATION = "config.json", "metrics.jsonl", "timing.jsonl", "evaluation.json"
@@ -35,21 +35,21 @@ OTHERS, WORLD = "others.json", "world.json"
 ADAPTATION = "adaptation.json"
 CHECKPOINTS, TENSORBOARD, LOCK = "checkpoints", "tensorboard", "lock"
 DESCRIBED = {"version", "game_name", "game_version"}
-"""What `config.json` says besides the settings."""
-PUT_BACK = "put the file back as it was, or train anew into another folder"
+"""Keys of `config.json` besides the settings."""
+PUT_BACK = "put the file back as it was, or train again into another folder"
 ACCEPTED = {bool: (bool,), int: (int,), float: (int, float), str: (str,), NoneType: (NoneType,)}
 MAY_CHANGE = {"version", "steps", "wandb", "checkpoint_every", "learner.mesh.seeds", "learner.mesh.envs"}
-"""Settings that may differ when a run goes on; `steps` only where the entropy bonus does not depend on them."""
+"""Settings that may differ when a run is resumed; `steps` only if no schedule depends on the length of the run."""
 
 
 def describe(config: RunConfig) -> dict[str, Any]:
-    """The settings as they are written down."""
+    """The content of `config.json`."""
     spec = config.evaluation_game.spec
     return {"version": __version__, "game_name": spec.name, "game_version": spec.version, **asdict(config)}
 
 
 def open_folder(folder: Path, config: RunConfig, *, write: bool = True) -> None:
-    """Make the folder, or check that it holds a run of these settings; who does not write only checks."""
+    """Make the folder, or check that it holds a run of these settings; with `write` False, only check."""
     wanted = json.loads(json.dumps(describe(config)))
     if (folder / CONFIG).exists():
         read_config(folder)
@@ -67,16 +67,16 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"cannot make the folder {folder} ({error.strerror}); give another with --out") from None
-    half_written = _fresh(folder / CONFIG)  # by a run that was killed at its very start
+    half_written = _temporary(folder / CONFIG)  # by a run that was killed at its very start
     if any(path != half_written for path in folder.iterdir()):
         raise ValueError(f"{folder} is not empty and holds no run; give another folder with --out")
 
 
 @contextmanager
 def only_writer(folder: Path, patience: float = 0.0) -> Iterator[None]:
-    """Nobody else trains into the folder meanwhile; so many seconds are waited for who still does.
+    """Hold the lock of the folder; wait `patience` seconds for another process that holds it.
 
-    The system takes the lock from a process that dies, however it dies.
+    The system releases the lock of a process that dies.
     """
     with (folder / LOCK).open("a") as file:
         until = time.monotonic() + patience
@@ -98,7 +98,7 @@ def _locked(file: IO[str]) -> bool:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """What `config.json` says."""
+    """The content of `config.json`, as a dict."""
     path = folder / CONFIG
     if not path.is_file():
         raise ValueError(
@@ -114,36 +114,40 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 
 def read_settings(kind: Any, written: Any) -> Any:
-    """Settings that were written as JSON; raises ValueError where something is missing, unknown or of another kind."""
+    """Settings from their JSON form; raises ValueError if one is missing, unknown or of another type."""
     return _read(kind, written, "")
 
 
 def read_config(folder: Path) -> RunConfig:
-    """The settings of a run, with the rules it was trained under still in force."""
+    """The settings of a run; raises if another version of hopplus or of the game's rules wrote them."""
     description = read_description(folder)
     try:
         config = _read(RunConfig, {name: description[name] for name in description.keys() - DESCRIBED}, "")
         spec = config.evaluation_game.spec
     except ValueError as error:
+        version = description["version"]
+        what_to_do = PUT_BACK
+        if version != __version__:
+            what_to_do = f"use hopplus {version}, which wrote them, or train again into another folder"
         raise ValueError(
-            f"{folder / CONFIG} holds settings that this hopplus cannot use ({error}); {PUT_BACK}"
+            f"{folder / CONFIG} holds settings that hopplus {__version__} cannot use ({error}); {what_to_do}"
         ) from None
     if (spec.name, spec.version) != (description["game_name"], description["game_version"]):
         raise ValueError(
             f"{folder} was trained on version {description['game_version']} of {description['game_name']}, but this "
-            f"hopplus has version {spec.version} of {spec.name}; use hopplus {description['version']}, or train anew "
+            f"hopplus has version {spec.version} of {spec.name}; use hopplus {description['version']}, or train again "
             "into another folder"
         )
     return config
 
 
 def _read(kind: Any, value: Any, name: str) -> Any:
-    """What was written as JSON, as the annotation wants it; raises ValueError where it cannot be that."""
+    """A JSON value as the annotation asks for; raises ValueError if it does not fit."""
     origin, options = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         hints = get_type_hints(kind)
-        found = value.keys() if isinstance(value, dict) else {"no settings"}
-        if wrong := sorted(found ^ hints.keys()):
+        given = value.keys() if isinstance(value, dict) else {"no settings"}
+        if wrong := sorted(given ^ hints.keys()):
             raise ValueError(f"{'missing' if wrong[0] in hints else 'unknown'}: {name}{wrong[0]}")
         fields = {field: _read(hint, value[field], f"{name}{field}.") for field, hint in hints.items()}
         return cast(type, kind)(**fields)
@@ -160,18 +164,18 @@ def _read(kind: Any, value: Any, name: str) -> Any:
     raise ValueError(f"{name.rstrip('.')} is {value!r}")
 
 
-def _check_same(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    found, wanted = _flat(found), _flat(wanted)
+def _check_same(folder: Path, written: dict[str, Any], wanted: dict[str, Any]) -> None:
+    written, wanted = _flat(written), _flat(wanted)
     for name in sorted(wanted):
-        if name not in MAY_CHANGE and found[name] != wanted[name]:
-            flag = f"--{name.removeprefix('learner.').removeprefix('mind.').replace('_', '-')}"
+        if name not in MAY_CHANGE and written[name] != wanted[name]:
+            flag = f"--{name.removeprefix('learner.').removeprefix('opponents.').replace('_', '-')}"
             raise ValueError(
-                f"{folder} holds a run with {flag} {found[name]}, not {wanted[name]}; "
-                "give the same settings to go on with it, or another folder with --out"
+                f"{folder} holds a run with {flag} {written[name]}, not {wanted[name]}; "
+                "give the same settings to resume it, or another folder with --out"
             )
-    steps = found["steps"]
+    steps = written["steps"]
     if wanted["steps"] < steps:
-        raise ValueError(f"{folder} holds a run of {steps} steps; give as many with --steps, or more to go on")
+        raise ValueError(f"{folder} holds a run of {steps} steps; give as many with --steps, or more to continue it")
     if wanted["steps"] != steps and (annealed := _annealed(wanted)):
         raise ValueError(
             f"{folder} holds a run in which {annealed} over its {steps} steps, so it cannot become longer; give "
@@ -180,11 +184,11 @@ def _check_same(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> 
 
 
 def _annealed(flat: dict[str, Any]) -> str | None:
-    """What depends on the length of the run."""
+    """The schedule that depends on the length of the run, in words; None if there is none."""
     if flat["learner.ppo.entropy_coefficient"] != flat["learner.ppo.final_entropy_coefficient"]:
         return "the entropy bonus falls (unless --ppo.final-entropy-coefficient is the same as the first)"
-    if flat["learner.mind.others.models"] != "none":
-        return "the learning rate of the models falls"
+    if flat["learner.opponents.others.models"] != "none":
+        return "the learning rate of the opponent models falls"
     if flat["learner.world.members"] > 0:
         return "the learning rate of the world falls"
     return None
@@ -198,15 +202,16 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON with `write_whole`."""
     write_whole(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Whole or not at all: a kill in between leaves the old file."""
-    _fresh(path).write_bytes(content)
-    os.replace(_fresh(path), path)
+    """Write a file completely or not at all: a kill leaves the old file."""
+    _temporary(path).write_bytes(content)
+    os.replace(_temporary(path), path)
 
 
-def _fresh(path: Path) -> Path:
-    """Where a file is written before it takes its place."""
+def _temporary(path: Path) -> Path:
+    """The path that a file is written to before it is moved to its place."""
     return path.with_suffix(".tmp")

@@ -1,6 +1,6 @@
-"""Several hosts that train one run together: each is a process that runs the same command, by `jax.distributed`.
+"""One run on several hosts by `jax.distributed`: each host is a process with the same command.
 
-All of them compute; the first one writes metrics and shows progress; all write their share of a checkpoint.
+All hosts compute and write their share of a checkpoint; the first one writes metrics and shows progress.
 """
 
 import atexit
@@ -17,11 +17,11 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 SILENT_SECONDS = 30
-"""After so long without a sign of life a host is given up. One whose process died is noticed at once."""
+"""A host without a heartbeat for this long is given up. A host whose process died is noticed at once."""
 MEETING_SECONDS = 120
-"""How long hosts wait for each other to begin."""
+"""How long hosts wait for each other at the start."""
 LOST = 3
-"""The exit code of a host that noticed by itself that it lost another; one that JAX aborts has another."""
+"""The exit code of a host that noticed itself that another is lost; a host that JAX aborts has another code."""
 
 
 class HostLostError(RuntimeError):
@@ -30,18 +30,18 @@ class HostLostError(RuntimeError):
 
 @dataclass(frozen=True)
 class HostsConfig:
-    """Other hosts that the run is shared with; each runs the same command with its own --hosts.index."""
+    """The hosts that share the run. Each runs the same command, with its own index."""
 
     coordinator: str | None = None
-    """ADDRESS:PORT of the first host, which all can reach; or `auto`, where Slurm, Open MPI or Kubernetes tells JAX who
-    takes part. None: this process trains alone."""
+    """ADDRESS:PORT of the first host, which all hosts can reach; or `auto`, if Slurm, Open MPI or Kubernetes gives JAX
+    the hosts. None: this process trains alone."""
     count: int = 1
-    """How many hosts there are; not with `auto`."""
+    """The number of hosts; not with `auto`."""
     index: int = 0
-    """Which one this is, from 0; not with `auto`."""
+    """The number of this host, from 0; not with `auto`."""
 
     def check(self) -> None:
-        """Raise where a setting makes no sense."""
+        """Raise if the settings contradict each other."""
         if self.coordinator is None and (self.count != 1 or self.index != 0):
             raise ValueError("--hosts.count and --hosts.index need --hosts.coordinator ADDRESS:PORT, the first host")
         if not 0 <= self.index < self.count:
@@ -51,17 +51,17 @@ class HostsConfig:
 
 
 def join(config: HostsConfig) -> None:
-    """Meet the other hosts; JAX must not have been used yet."""
+    """Connect to the other hosts; JAX must not have been used yet."""
     global _standby
     config.check()
     if config.coordinator is None:
         return
-    told = config.coordinator == "auto"
+    is_auto = config.coordinator == "auto"
     try:
         jax.distributed.initialize(
-            coordinator_address=None if told else config.coordinator,
-            num_processes=None if told else config.count,
-            process_id=None if told else config.index,
+            coordinator_address=None if is_auto else config.coordinator,
+            num_processes=None if is_auto else config.count,
+            process_id=None if is_auto else config.index,
             heartbeat_timeout_seconds=SILENT_SECONDS,
             initialization_timeout=MEETING_SECONDS,
         )
@@ -75,21 +75,21 @@ def join(config: HostsConfig) -> None:
 
 
 class _Standby:
-    """A process that speaks when this one no longer can.
+    """A second process that prints the error message if this one is aborted.
 
-    A host whose coordinator is gone is aborted by JAX from a thread of its own, with a stack trace for words. The
-    standby holds the other end of a pipe; when that closes and nothing was said, it says what happened and what to do.
+    JAX aborts a host whose coordinator is gone from a thread of its own, with only a stack trace. The standby process
+    reads from a pipe; if the pipe closes without a word, it prints what went wrong and what to do.
     """
 
     def __init__(self):
         program = "import sys; sys.stdin.read() or print(sys.argv[1], file=sys.stderr)"
-        words = f"hopplus: {_lost('this process was ended from outside, or by JAX')}"
-        line = [sys.executable, "-S", "-c", program, words]
+        message = f"hopplus: {_lost('this process was ended from outside, or by JAX')}"
+        line = [sys.executable, "-S", "-c", program, message]
         self._process = subprocess.Popen(line, stdin=subprocess.PIPE, start_new_session=True)
         atexit.register(self.dismiss)
 
     def dismiss(self) -> None:
-        """This process ends by itself, and has said why."""
+        """End the standby process without a message, because this process ends by itself."""
         if self._process.stdin and not self._process.stdin.closed:
             with suppress(OSError):
                 self._process.stdin.write(b"fine")
@@ -100,20 +100,20 @@ _standby: _Standby | None = None
 
 
 def _lost(reason: str) -> HostLostError:
-    first = (reason.strip().splitlines() or ["no reason told"])[0][:200]
+    first = (reason.strip().splitlines() or ["no reason given"])[0][:200]
     return HostLostError(
         f"another host of this run is lost ({first}); the last checkpoint is kept. Start the same command again on "
-        "all hosts, or on one with --mesh.seeds and --mesh.envs for its devices: it goes on from there"
+        "all hosts, or on one with --mesh.seeds and --mesh.envs for its devices: it resumes from there"
     )
 
 
 def is_first() -> bool:
-    """Whether this process writes what is written once."""
+    """Whether this process is the first host, which writes the files of the run."""
     return jax.process_index() == 0
 
 
 def agreed(number: int) -> int:
-    """The first host's number, for all."""
+    """The first host's number, on all hosts."""
     if jax.process_count() == 1:
         return number
     return int(multihost_utils.broadcast_one_to_all(np.int32(number)))
@@ -121,7 +121,7 @@ def agreed(number: int) -> int:
 
 @contextmanager
 def together() -> Iterator[None]:
-    """What is done with other hosts: where one of them is lost, say so."""
+    """Turn the error of a lost host into a HostLostError."""
     try:
         yield
     except (jax.errors.JaxRuntimeError, ValueError) as error:
@@ -132,7 +132,7 @@ def together() -> Iterator[None]:
 
 
 def leave(error: HostLostError) -> NoReturn:
-    """End at once: an orderly end would wait for the host that is lost."""
+    """Exit at once: an orderly exit would wait for the lost host."""
     print(f"hopplus: {error}", file=sys.stderr, flush=True)
     if _standby:
         _standby.dismiss()

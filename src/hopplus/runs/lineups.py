@@ -6,19 +6,20 @@ from pathlib import Path
 import equinox as eqx
 import jax
 
+from hopplus.agents.config import PlanningConfig
 from hopplus.evaluation.crossplay import Guest
 from hopplus.games.coplayers import Lineup, Policy, read_policies
 from hopplus.games.game import Game
-from hopplus.learning.planner import PlanningConfig
 from hopplus.runs.run import NO_PLANNING, Run, load
 
 
 def seat_players(
     run: Run, co_players: str | None, *, greedy: bool, rotate: int = 0, planning: PlanningConfig = NO_PLANNING
 ) -> tuple[Lineup, list[str]]:
-    """Who sits where, and what to call them; arrays have a leading axis of the run's seeds. Only the run's own plan.
+    """The policy of each seat and its name; arrays have a leading axis of the run's seeds.
 
-    The run's policies take the first seats, the co-players the last; then everybody moves on by `rotate` seats.
+    The run's policies take the first seats and the co-players the last; then all move on by `rotate` seats. Only the
+    run's own policies plan.
     """
     seats = run.game.spec.num_agents
     if not 0 <= rotate < seats:
@@ -42,12 +43,12 @@ def seat_players(
 
 
 def read_guests(texts: Sequence[str], planning: PlanningConfig) -> tuple[Game, list[Guest]]:
-    """Runs and scripts for cross-play, and the game of the runs, which must be the same.
+    """The game of the runs, which must be one, and the players of cross-play: runs and scripts.
 
-    Runs that learned what search finds search here too: their policies alone are only what search begins with.
+    Runs that learned from search also search here, because their policies alone are only the prior of the search.
     """
     if len(set(texts)) < len(texts):
-        raise ValueError("somebody is named twice; a run meets its own other seeds anyway")
+        raise ValueError("a player is named twice; name each once, a run plays with its own other seeds anyway")
     runs = {text: load(text) for text in texts if Path(text).is_dir()}
     if not runs:
         raise ValueError("give one run folder at least, as in runs/ppo: it names the game")
@@ -74,7 +75,7 @@ def read_guests(texts: Sequence[str], planning: PlanningConfig) -> tuple[Game, l
 
 
 def split(text: str) -> list[str]:
-    """Cut at the commas that are not inside brackets."""
+    """Split a text at the commas that are not inside brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")

@@ -1,6 +1,6 @@
-"""What a run writes down as it goes: JSON lines for programs, events for TensorBoard, Weights & Biases when asked.
+"""The metrics of a run: JSON lines, TensorBoard events, and Weights & Biases with --wandb.
 
-Between updates nothing is lost or doubled: when a run goes on from a checkpoint, the lines after it are cut off first.
+No update is lost or doubled: when a run resumes from a checkpoint, the lines after that checkpoint are cut off first.
 """
 
 import json
@@ -17,14 +17,14 @@ from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import METRICS, TENSORBOARD, TIMING, write_whole
 
 MEAN_HAS_A_NAME = {"charts/episodic_return"}
-"""Tags whose mean over seats is called `/mean`; of all others the plain tag is the mean."""
+"""Tags whose mean over seats is called `/mean`; for all others the plain tag is the mean."""
 AXES = {"update", "env_steps"}
-"""What a row says of itself; everything else is a list over seeds."""
+"""The position of a row; all other entries are lists over seeds."""
 Row = dict[str, Any]
 
 
 def rows(metrics: dict[str, np.ndarray], first_update: int, num_updates: int, steps_per_update: int) -> Iterator[Row]:
-    """A row for each update; [updates, seeds], with seats or pairs of seats, come in, lists over seeds come out."""
+    """A row of lists over seeds for each update, from arrays [updates, seeds] with or without axes of seats."""
     by_tag = dict(sorted(tag for name, values in metrics.items() for tag in _tags(name, values[:num_updates])))
     for index in range(num_updates):
         update = first_update + index + 1
@@ -33,7 +33,7 @@ def rows(metrics: dict[str, np.ndarray], first_update: int, num_updates: int, st
 
 
 def _tags(name: str, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """A metric of each seat has a tag for each; one of a seat and its co-players, a tag for each pair."""
+    """The tags of a metric: one for each seat, and one for each pair of a seat and a co-player."""
     if values.ndim == 2:
         yield name, values
         return
@@ -56,14 +56,14 @@ def _number(value: np.floating) -> float | None:
 
 
 class Writers:
-    """All places that a run's metrics go to."""
+    """All outputs of a run's metrics."""
 
     def __init__(self, folder: Path, config: RunConfig, done: int, description: dict[str, Any]):
         cut_after(folder / METRICS, done, every_update=True)
         cut_after(folder / TIMING, done)
         self._wandb = _start_wandb(config.wandb, folder, description) if config.wandb else None
         self._metrics, self._timing = ((folder / name).open("a") for name in (METRICS, TIMING))
-        # What will be done again is hidden; a name of its own keeps an older file from being emptied.
+        # TensorBoard hides the updates that will be repeated. The suffix keeps an older file from being emptied.
         again = done * config.learner.steps_per_update + 1 if (folder / TENSORBOARD).exists() else None
         self._events = [
             SummaryWriter(
@@ -99,7 +99,7 @@ class Writers:
 
 
 def cut_after(path: Path, done: int, *, every_update: bool = False) -> None:
-    """Drop the lines of updates that will be done again, and a last line that a kill cut in two."""
+    """Drop the lines of updates after `done`, which will be repeated, and a last line that a kill cut in two."""
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     kept, last = [], 0
     for number, line in enumerate(lines, start=1):
@@ -108,7 +108,7 @@ def cut_after(path: Path, done: int, *, every_update: bool = False) -> None:
         update = _update_of(line)
         if update is None or update <= last or (every_update and update != last + 1):
             raise ValueError(
-                f"{path} is damaged at line {number}; put the file back, or train anew into another folder"
+                f"{path} is damaged at line {number}; put the file back, or train again into another folder"
             )
         if update > done:
             break
@@ -117,7 +117,7 @@ def cut_after(path: Path, done: int, *, every_update: bool = False) -> None:
     if every_update and last < done:
         raise ValueError(
             f"{path} ends at update {last}, but the checkpoint is of update {done}; "
-            "put the file back, or train anew into another folder"
+            "put the file back, or train again into another folder"
         )
     write_whole(path, b"".join(kept))
 
@@ -131,7 +131,7 @@ def _update_of(line: bytes) -> int | None:
 
 
 def _for_wandb(row: Row) -> dict[str, float | int]:
-    """W&B draws numbers, not lists: the mean over seeds under the tag itself, then seed by seed."""
+    """A row as W&B draws it, in numbers: the mean over seeds under the tag itself, then one tag per seed."""
     drawn: dict[str, float | int] = {"env_steps": row["env_steps"]}
     for tag, values in row.items():
         known = {seed: value for seed, value in enumerate(values) if value is not None} if tag not in AXES else {}
@@ -142,7 +142,7 @@ def _for_wandb(row: Row) -> dict[str, float | int]:
 
 
 def find_wandb() -> Any:
-    """The package, or a word on how to get it."""
+    """Import the package; raise with the command that installs it."""
     try:
         import wandb  # pyright: ignore[reportMissingImports]
     except ImportError:

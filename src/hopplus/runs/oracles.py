@@ -1,12 +1,11 @@
-"""The oracle of a line-up, and the other yardsticks that an agent is held against.
+"""The oracle of a line-up, and the other yardsticks that an agent is compared with.
 
 The oracle is the best of a responder that PPO trained for exactly this line-up (three seeds, sampled and greedy) and of
-the scripts NS and NH. Search with the true game and the true co-players is to join them later, so the true optimum can
-be higher where no responder finds it. Who is best is decided on episodes of their own: on the ones that decided, the
-winner's return would be too high.
+the scripts NS and NH. The true optimum can be higher if no responder finds it. The best one is chosen on separate
+episodes: its return in the episodes that chose it would be biased upwards.
 
-A responder is an ordinary run folder, so it is trained once, goes on after a kill, and can be looked at. What was
-measured is kept in it as `oracle.json`.
+A responder is an ordinary run folder, so it is trained once, resumes after a kill, and can be inspected. Its folder
+keeps the measurement as `oracle.json`.
 """
 
 import json
@@ -20,12 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus import __version__
-from hopplus.evaluation.adaptation import KINDS, by_belief, lineups, returns_in_company, scripts, short_name
+from hopplus.core.mesh import MeshConfig
+from hopplus.evaluation.adaptation import KINDS, all_lineups, by_belief, first_seat_returns, scripts, short_name
 from hopplus.games.coplayers import Policy
 from hopplus.games.game import Game, GameSpec
 from hopplus.games.presets import make
-from hopplus.learning.devices import MeshConfig
-from hopplus.learning.learner import LearnerConfig
+from hopplus.learning.config import LearnerConfig
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CONFIG, read_config, write_json
 from hopplus.runs.pretraining import load_pretrained
@@ -34,34 +33,34 @@ from hopplus.runs.training import Watcher, train
 
 ORACLE = "oracle.json"
 LEARNER = LearnerConfig()
-"""How a responder learns; the devices are those of the run that asks."""
+"""How a responder learns; its devices are those of the calling run."""
 NUM_SEEDS = 3
 SELECTION_EPISODES = 2_000
-"""Decide who the oracle is; not one of them counts for its return."""
+"""Episodes that choose the oracle; none of them counts for its return."""
 SMALL_BOARD, STEPS_SMALL, STEPS_LARGE = 16, 1_000_000, 2_000_000
-"""Environment steps of each seed, on boards of so many cells and on larger ones."""
+"""The number of cells of a small board, and the environment steps of each seed on small and on larger boards."""
 MANNERS = ("sampled", "greedy")
 YARDSTICKS = ("nearest_stag", "nearest_hare", "random", "by_belief")
 
 
 @dataclass(frozen=True)
 class OracleSettings:
-    """All that the yardsticks of a game depend on."""
+    """All settings that the yardsticks of a game depend on."""
 
     game: str
     """A name from `hopplus games`, or MODULE:FACTORY."""
     folder: Path
-    """Where the responders are kept, a run folder for each line-up."""
+    """The folder of the responders, with a run folder for each line-up."""
     steps: int
     """Environment steps of each seed of a responder."""
     episodes: int
-    """How many episodes a return is the mean of."""
+    """The number of episodes that a return is averaged over."""
     seed: int
-    """The seed of all random draws while they are measured, not of training."""
+    """The seed of the measurement, not of training."""
     devices: int = 1
-    """Devices that a responder is trained on."""
+    """The number of devices that train a responder."""
     kinds: tuple[str, ...] = KINDS
-    """What co-players can be."""
+    """The kinds of co-players."""
 
     def __post_init__(self):
         if self.steps < LEARNER.steps_per_update:
@@ -75,14 +74,14 @@ class Yardsticks:
     lineup: tuple[str, ...]
     oracle: float
     oracle_player: str
-    """Which one is the oracle: a script, or a seed of the responder and how it acts."""
+    """The player that is the oracle: a script, or a seed of the responder and how it acts."""
     nearest_stag: float
     nearest_hare: float
     by_belief: float
     random: float
     """Uniform legal play."""
     selection: dict[str, float]
-    """What those who could have been the oracle got in the episodes that decided."""
+    """The mean returns of the candidates in the episodes that chose the oracle."""
 
     @property
     def name(self) -> str:
@@ -90,27 +89,27 @@ class Yardsticks:
 
 
 def what_it_saw(config: RunConfig) -> str:
-    """Whose play a run's agent and its models have learned from; "never met" is true of `own self-play` alone.
+    """The players whose play a run's agent and its models learned from, in words.
 
-    Agents with models that were pretrained on others' play belong into a column of their own.
+    Only an agent of `own self-play` has never met the scripts. Pretrained agents are reported apart.
     """
     if config.pretrained is not None:
-        found, _ = load_pretrained(Path(config.pretrained))
-        return f"pretrained on {', '.join(found.data.types)}"
+        pretraining, _ = load_pretrained(Path(config.pretrained))
+        return f"pretrained on {', '.join(pretraining.data.types)}"
     if config.co_players is not None:
         return f"trained with {config.co_players}"
-    if config.begin_with is not None:
-        return what_it_saw(read_config(Path(config.begin_with)))
+    if config.init_from is not None:
+        return what_it_saw(read_config(Path(config.init_from)))
     return "own self-play"
 
 
 def default_steps(spec: GameSpec) -> int:
-    """How long a responder is trained, unless said otherwise."""
+    """The default number of training steps of a responder."""
     return STEPS_SMALL if spec.height * spec.width <= SMALL_BOARD else STEPS_LARGE
 
 
 def folder_of(settings: OracleSettings, lineup: Sequence[str]) -> Path:
-    """Where the responder of a line-up is kept, as in stag-hunt-4x4--nearest_stag-nearest_hare-random."""
+    """The run folder of a line-up's responder, as in stag-hunt-4x4--nearest_stag-nearest_hare-random."""
     game = settings.game.replace(":", ".")
     return settings.folder / f"{game}--{'-'.join(lineup)}".replace("(", "").replace(")", "")
 
@@ -127,11 +126,11 @@ def responder_config(settings: OracleSettings, lineup: Sequence[str]) -> RunConf
     folder = folder_of(settings, lineup)
     if not (folder / CONFIG).exists():
         return config
-    found = read_config(folder)
-    if found.steps != settings.steps:
+    trained = read_config(folder)
+    if trained.steps != settings.steps:
         raise ValueError(
-            f"{folder} holds a responder of {found.steps} steps; "
-            f"give --oracle-steps {found.steps}, or another folder with --oracles"
+            f"{folder} holds a responder of {trained.steps} steps; "
+            f"give --oracle-steps {trained.steps}, or another folder with --oracles"
         )
     return config
 
@@ -139,13 +138,11 @@ def responder_config(settings: OracleSettings, lineup: Sequence[str]) -> RunConf
 def train_responders(
     settings: OracleSettings, *, watcher: Watcher | None = None, on_lineup: Callable[[str], None] | None = None
 ) -> list[Run]:
-    """The responders of all line-ups; those that are trained already are read."""
-    companies = lineups(make(settings.game).spec, settings.kinds)
-    configs = [
-        responder_config(settings, lineup) for lineup in companies
-    ]  # what does not fit is said before hours pass
+    """The responders of all line-ups; a responder that is already trained is loaded."""
+    lineups = all_lineups(make(settings.game).spec, settings.kinds)
+    configs = [responder_config(settings, lineup) for lineup in lineups]  # raises before hours of training
     responders = []
-    for lineup, config in zip(companies, configs, strict=True):
+    for lineup, config in zip(lineups, configs, strict=True):
         if on_lineup:
             on_lineup(short_name(lineup))
         responders.append(train(config, folder_of(settings, lineup), watcher=watcher))
@@ -153,52 +150,50 @@ def train_responders(
 
 
 def read_yardsticks(settings: OracleSettings) -> list[Yardsticks] | None:
-    """What was measured before with these very settings, for every line-up; None if any of it is missing."""
+    """The stored measurements of every line-up with these settings; None if one is missing."""
     spec = make(settings.game).spec
-    found = [
-        _read(folder_of(settings, lineup) / ORACLE, _circumstances(settings, spec))
-        for lineup in lineups(spec, settings.kinds)
+    stored = [
+        _read(folder_of(settings, lineup) / ORACLE, _conditions(settings, spec))
+        for lineup in all_lineups(spec, settings.kinds)
     ]
-    known = [one for one in found if one is not None]
-    return known if len(known) == len(found) else None
+    known = [one for one in stored if one is not None]
+    return known if len(known) == len(stored) else None
 
 
 def measure_yardsticks(
     settings: OracleSettings, responders: Sequence[Run], *, on_row: Callable[[], None] | None = None
 ) -> list[Yardsticks]:
-    """Play all line-ups with everybody who is a yardstick or may be the oracle, and keep what came out."""
+    """Play every yardstick and every candidate for the oracle with all line-ups, and store the measurements."""
     game = make(settings.game)
-    companies = lineups(game.spec, settings.kinds)
+    lineups = all_lineups(game.spec, settings.kinds)
     names, choices, seeds = _candidates()
-    rows = [
-        (index, choice, seed) for index in range(len(companies)) for choice, seed in zip(choices, seeds, strict=True)
-    ]
-    returns = returns_in_company(
+    rows = [(index, choice, seed) for index in range(len(lineups)) for choice, seed in zip(choices, seeds, strict=True)]
+    returns = first_seat_returns(
         game,
         _players(game, responders, [(index, seed) for index, _, seed in rows]),
         [choice for _, choice, _ in rows],
-        [companies[index] for index, _, _ in rows],
+        [lineups[index] for index, _, _ in rows],
         settings.episodes + SELECTION_EPISODES,
         key=jax.random.key(settings.seed),
         on_row=on_row,
-    ).reshape(len(companies), len(names), -1)
+    ).reshape(len(lineups), len(names), -1)
     counted = returns[..., : settings.episodes].mean(axis=-1, dtype=np.float64)
     deciding = returns[..., settings.episodes :].mean(axis=-1, dtype=np.float64)
-    found = []
-    for lineup, values, selection in zip(companies, counted.tolist(), deciding.tolist(), strict=True):
+    measured = []
+    for lineup, values, selection in zip(lineups, counted.tolist(), deciding.tolist(), strict=True):
         yardsticks = choose(lineup, dict(zip(names, values, strict=True)), dict(zip(names, selection, strict=True)))
-        write_json(folder_of(settings, lineup) / ORACLE, {**_circumstances(settings, game.spec), **asdict(yardsticks)})
-        found.append(yardsticks)
-    return found
+        write_json(folder_of(settings, lineup) / ORACLE, {**_conditions(settings, game.spec), **asdict(yardsticks)})
+        measured.append(yardsticks)
+    return measured
 
 
 def num_rows(settings: OracleSettings) -> int:
-    """How many players and line-ups `measure_yardsticks` brings together."""
-    return len(lineups(make(settings.game).spec, settings.kinds)) * len(_candidates()[0])
+    """The number of pairs of a player and a line-up that `measure_yardsticks` plays."""
+    return len(all_lineups(make(settings.game).spec, settings.kinds)) * len(_candidates()[0])
 
 
 def choose(lineup: tuple[str, ...], counted: dict[str, float], deciding: dict[str, float]) -> Yardsticks:
-    """The oracle is who did best in the deciding episodes; its return is that of the others. By name of the player."""
+    """The yardsticks, with the oracle that is best in the deciding episodes; its return is from the counted ones."""
     selection = {name: value for name, value in deciding.items() if name not in ("random", "by_belief")}
     best = max(selection, key=selection.__getitem__)
     scripted = {name: counted[name] for name in YARDSTICKS}
@@ -206,7 +201,7 @@ def choose(lineup: tuple[str, ...], counted: dict[str, float], deciding: dict[st
 
 
 def _candidates() -> tuple[list[str], list[int], list[int]]:
-    """Everybody who sits in the first seat: the name, the number among `_players`, and the responder's seed."""
+    """The players of the first seat: their names, their numbers among `_players`, and the responder's seeds."""
     trained = [(manner, seed) for manner in range(len(MANNERS)) for seed in range(NUM_SEEDS)]
     names = [f"trained, seed {seed}, {MANNERS[manner]}" for manner, seed in trained]
     numbers = [manner for manner, _ in trained] + [len(MANNERS) + index for index in range(len(YARDSTICKS))]
@@ -224,8 +219,8 @@ def _players(game: Game, responders: Sequence[Run], rows: Sequence[tuple[int, in
     return [*players, *scripts(game.spec), by_belief(game)]
 
 
-def _circumstances(settings: OracleSettings, spec: GameSpec) -> dict[str, Any]:
-    """What must be the same for a measurement to be used again."""
+def _conditions(settings: OracleSettings, spec: GameSpec) -> dict[str, Any]:
+    """The settings that must be equal for a stored measurement to be used."""
     return {
         "version": __version__,
         "game": settings.game,
@@ -239,12 +234,12 @@ def _circumstances(settings: OracleSettings, spec: GameSpec) -> dict[str, Any]:
     }
 
 
-def _read(path: Path, circumstances: dict[str, Any]) -> Yardsticks | None:
+def _read(path: Path, conditions: dict[str, Any]) -> Yardsticks | None:
     try:
-        found = json.loads(path.read_text())
-        if {name: found[name] for name in circumstances} != circumstances:
+        stored = json.loads(path.read_text())
+        if {name: stored[name] for name in conditions} != conditions:
             return None
-        rest = {name: value for name, value in found.items() if name not in circumstances}
+        rest = {name: value for name, value in stored.items() if name not in conditions}
         return Yardsticks(**{**rest, "lineup": tuple(rest["lineup"])})
-    except (OSError, ValueError, KeyError, TypeError):  # not there, or not whole: measured anew
+    except (OSError, ValueError, KeyError, TypeError):  # absent or incomplete: it is measured again
         return None

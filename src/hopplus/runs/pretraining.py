@@ -1,8 +1,8 @@
-"""The folder of a pretraining, and how a run begins with what is in it.
+"""The folder of a pretraining, and how a run is initialised from it.
 
 config.json      all settings, the version of hopplus and of the game's rules
 metrics.jsonl    a line per epoch: every term of every loss, and how well held-out episodes are predicted
-checkpoints/     after every epoch; the same folder given again goes on
+checkpoints/     after every epoch; the same command resumes
 """
 
 import json
@@ -16,11 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus import __version__
+from hopplus.agents.opponents import OpponentModels
 from hopplus.games.presets import make
-from hopplus.learning.learner import LearnerState
-from hopplus.learning.minds import Mind
+from hopplus.learning.config import LearnerConfig
 from hopplus.learning.offline import Episodes, make_episodes, read
-from hopplus.learning.pretraining import Material, PretrainConfig, PretrainState, Trainer, init, material, predict
+from hopplus.learning.pretrain_config import PretrainConfig
+from hopplus.learning.pretraining import Material, PretrainState, Trainer, check_data, init, material, predict
+from hopplus.learning.state import LearnerState
+from hopplus.runs import capabilities
 from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, CONFIG, METRICS, read_settings, write_json, write_whole
@@ -30,10 +33,13 @@ OnEpoch = Callable[[int, dict[str, float]], None]
 
 def pretrain(
     config: PretrainConfig, out: Path, *, episodes: Path | None = None, on_epoch: OnEpoch | None = None
-) -> Mind:
-    """Train into the folder, or go on with the pretraining in it; `episodes` is an `.npz` file to use as data."""
+) -> OpponentModels:
+    """Train into the folder, or resume the pretraining in it; `episodes` is an `.npz` file with data."""
     config.check()
+    check_data(config)
     game = make(config.data.game)
+    if missing := capabilities.missing(LearnerConfig(opponents=config.opponents), game):
+        raise ValueError(f"--data.game {config.data.game} cannot be used for pretraining: {missing}")
     data = read(episodes, game) if episodes else None
     _open(out, config, episodes)
     checkpoints = Checkpoints(out / CHECKPOINTS)
@@ -43,13 +49,13 @@ def pretrain(
         lines = _lines(out)[:done]
         state = checkpoints.restore(done, _shapes(config)) if done else state
         if done == config.epochs:
-            return state.mind
+            return state.opponents.params
         train, test = (material(config, game, part) for part in _split(config, data or make_episodes(config.data)))
         trainer = Trainer(config, train)
         while done < config.epochs:
             state, metrics = trainer.epoch(state)
             done += 1
-            metrics |= judge(config, state.mind, test)
+            metrics |= judge(config, state.opponents.params, test)
             lines.append(json.dumps({"epoch": done} | metrics))
             write_whole(out / METRICS, "".join(f"{line}\n" for line in lines).encode())
             checkpoints.save(done, state)
@@ -57,11 +63,11 @@ def pretrain(
                 on_epoch(done, metrics)
     finally:
         checkpoints.close()
-    return state.mind
+    return state.opponents.params
 
 
 def _shapes(config: PretrainConfig) -> Any:
-    """What a checkpoint holds."""
+    """The shapes of a checkpoint."""
     return jax.eval_shape(lambda: init(config, key=jax.random.key(0)))
 
 
@@ -75,11 +81,11 @@ def _split(config: PretrainConfig, data: Episodes) -> tuple[Episodes, Episodes]:
     return parts
 
 
-def judge(config: PretrainConfig, mind: Mind, held_out: Material) -> dict[str, float]:
-    """How well actions of held-out episodes are predicted, their goals being inferred."""
-    on_board = np.asarray(held_out.study.valid)
+def judge(config: PretrainConfig, models: OpponentModels, held_out: Material) -> dict[str, float]:
+    """How well the models predict the actions of held-out episodes, with inferred goals."""
+    on_board = np.asarray(held_out.data.valid)
     expected, actions = (
-        np.asarray(each)[on_board] for each in (predict(config, mind, held_out).expected, held_out.study.actions)
+        np.asarray(each)[on_board] for each in (predict(config, models, held_out).expected, held_out.data.actions)
     )
     taken = np.take_along_axis(expected, actions[:, None], axis=-1)
     return {
@@ -98,12 +104,14 @@ def _describe(config: PretrainConfig, episodes: Path | None) -> dict[str, Any]:
 def _open(out: Path, config: PretrainConfig, episodes: Path | None) -> None:
     wanted = json.loads(json.dumps(_describe(config, episodes)))
     if (out / CONFIG).exists():
-        found = _read_json(out / CONFIG)
-        same = {**found.get("settings", {}), "epochs": config.epochs} == wanted["settings"]
-        if found.get("settings", {}).get("epochs", 0) > config.epochs:
-            raise ValueError(f"{out} holds a pretraining of more epochs; give --epochs {found['settings']['epochs']}")
-        if not same or found["about"]["episodes"] != wanted["about"]["episodes"]:
-            raise ValueError(f"{out} holds a pretraining with other settings; give the same, or another folder")
+        written = _read_json(out / CONFIG)
+        is_same = {**written.get("settings", {}), "epochs": config.epochs} == wanted["settings"]
+        if written.get("settings", {}).get("epochs", 0) > config.epochs:
+            raise ValueError(f"{out} holds a pretraining of more epochs; give --epochs {written['settings']['epochs']}")
+        if not is_same or written["about"]["episodes"] != wanted["about"]["episodes"]:
+            raise ValueError(
+                f"{out} holds a pretraining with other settings; give the same settings, or another folder with --out"
+            )
     elif out.exists() and (out.is_file() or any(out.iterdir())):
         raise ValueError(f"{out} is not empty and holds no pretraining; give another folder with --out")
     out.mkdir(parents=True, exist_ok=True)
@@ -116,48 +124,61 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read ({error}); pretrain anew into another folder") from None
+        raise ValueError(f"{path} cannot be read ({error}); pretrain again into another folder") from None
 
 
 def _lines(out: Path) -> list[str]:
     return (out / METRICS).read_text().splitlines() if (out / METRICS).exists() else []
 
 
-def load_pretrained(folder: Path) -> tuple[PretrainConfig, Mind]:
-    """The models in a folder, as of their last epoch."""
-    found = _read_json(folder / CONFIG)
-    if "settings" not in found:
+def load_pretrained(folder: Path) -> tuple[PretrainConfig, OpponentModels]:
+    """The settings of a pretraining and its opponent models after the last epoch."""
+    written = _read_json(folder / CONFIG)
+    if "settings" not in written:
         raise ValueError(f"{folder} holds no pretraining; give the folder that `hopplus pretrain --out` wrote")
-    config: PretrainConfig = read_settings(PretrainConfig, found["settings"])
+    config = _read_settings(folder, written)
     checkpoints = Checkpoints(folder / CHECKPOINTS, read_only=True)
     try:
         if checkpoints.latest is None:
-            raise ValueError(f"{folder} has no epoch yet; run its `hopplus pretrain` first")
+            raise ValueError(f"{folder} has no epoch yet; run its `hopplus pretrain` to the end first")
         state: PretrainState = checkpoints.restore(checkpoints.latest, _shapes(config))
     finally:
         checkpoints.close()
-    return config, state.mind
+    return config, state.opponents.params
+
+
+def _read_settings(folder: Path, written: dict[str, Any]) -> PretrainConfig:
+    try:
+        return read_settings(PretrainConfig, written["settings"])
+    except ValueError as error:
+        version = written.get("about", {}).get("version", __version__)
+        use = "" if version == __version__ else f"use hopplus {version}, which wrote them, or "
+        raise ValueError(
+            f"{folder / CONFIG} holds settings that hopplus {__version__} cannot use ({error}); {use}pretrain again "
+            "into another folder"
+        ) from None
 
 
 def check_pretrained(config: RunConfig) -> None:
-    """Raise where the models in the folder are not those that the run has."""
+    """Raise if the pretrained opponent models do not fit the run."""
     if config.pretrained is None:
         return
-    found, _ = load_pretrained(Path(config.pretrained))
-    wanted = config.learner.mind
-    same_others = replace(found.mind.others, models=wanted.others.models) == wanted.others
-    same_board = make(found.data.game).spec.board == config.evaluation_game.spec.board
-    if found.mind.goals != wanted.goals or not same_others or not same_board:
+    pretraining, _ = load_pretrained(Path(config.pretrained))
+    given, wanted = pretraining.opponents, config.learner.opponents
+    same_others = replace(given.others, models=wanted.others.models) == wanted.others
+    same_board = make(pretraining.data.game).spec.board == config.evaluation_game.spec.board
+    if given.goals != wanted.goals or not same_others or not same_board:
         raise ValueError(
-            f"--pretrained: the models in {config.pretrained} are for {found.data.game} with {found.mind.goals} and "
-            f"{found.mind.others}, the run is for {config.game} with {wanted.goals}; give the same goals and sizes"
+            f"--pretrained: the models in {config.pretrained} are for {pretraining.data.game} with {given}, the run is "
+            f"for {config.game} with {wanted}; give the same goals and sizes"
         )
 
 
 def with_pretrained(config: RunConfig, states: LearnerState) -> LearnerState:
-    """Every seat of every seed begins with a copy of the models."""
+    """The states with a copy of the pretrained opponent models in every seat of every seed."""
     if config.pretrained is None:
         return states
-    _, mind = load_pretrained(Path(config.pretrained))
-    copies = lambda new, old: jnp.broadcast_to(new, old.shape).astype(old.dtype)  # noqa: E731
-    return replace(states, minds=jax.tree.map(copies, mind, states.minds))
+    _, models = load_pretrained(Path(config.pretrained))
+    own = states.learners.opponents
+    params = jax.tree.map(lambda new, old: jnp.broadcast_to(new, old.shape).astype(old.dtype), models, own.params)
+    return replace(states, learners=replace(states.learners, opponents=replace(own, params=params)))

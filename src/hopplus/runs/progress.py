@@ -1,4 +1,4 @@
-"""The display of a run in the terminal: how far, how good, how fast, how long still."""
+"""The progress of a run in the terminal: updates done, returns, steps per second, time left."""
 
 from rich.console import Console
 from rich.progress import (
@@ -18,13 +18,13 @@ SHOWN = {"return": "charts/episodic_return/mean", "stags": "charts/stag_rate", "
 
 
 def counting_bar() -> Progress:
-    """A bar on stderr for work that is counted, such as episodes; it is gone when the work is done."""
+    """A progress bar on stderr for counted work, such as episodes; it disappears at the end."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 class ProgressDisplay:
-    """A line that is redrawn after every block; where there is no terminal, a line for every tenth of the run."""
+    """A line that is redrawn after every block; without a terminal, a line for every tenth of the run."""
 
     def __init__(self, console: Console | None = None):
         self._console = console or Console(stderr=True)
@@ -49,10 +49,10 @@ class ProgressDisplay:
 
     def compiling(self, config: RunConfig, done: int) -> None:
         self._total = config.num_updates
-        going_on = f", going on from update {done}" if done else ""
+        resumed = f", resumed from update {done}" if done else ""
         self._console.print(
             f"{config.agent} on {config.game}: {config.seeds} seeds x {config.num_updates} updates of "
-            f"{config.learner.steps_per_update} steps{going_on}; compiling",
+            f"{config.learner.steps_per_update} steps{resumed}; compiling",
             soft_wrap=True,
         )
         self._bar = self._progress.add_task(config.game, total=self._total, completed=done, state="compiling")

@@ -1,10 +1,11 @@
 """A run folder, read from disk.
 
-Reading knows the folder's files and nothing of the code that wrote them, so that reports can show a run of any learner,
-a run that is still going on, and one that was killed in the middle of a line.
+This module reads the files and does not import the code that wrote them. Reports can therefore show a run of any
+learner, a run that is still training, and a run that was killed in the middle of a line.
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,17 +28,17 @@ CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVALUATION_FILE, OTHERS_FILE, WORLD_FILE
 CONFIG_KEYS = ("agent", "game", "seeds", "steps")
 AXIS_KEYS = ("update", "env_steps")
 FINAL_SHARE = 0.2
-"""The part of training that speaks for what was learned."""
+"""The last part of training, which final scores are averaged over."""
 RETURN_FAMILY = "charts/episodic_return"
 RETURN_TAG = f"{RETURN_FAMILY}/mean"
 SEAT = re.compile(r"(.+)/player_(\d+)")
 PAIR = re.compile(r"(.+)/player_(\d+)_of_(\d+)")
-"""A metric of a seat and the co-player that it is about."""
+"""The tag of a metric of a seat about one of its co-players."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What one run recorded. Seeds are the last axis of every metric; where a seed had nothing to tell, it is NaN."""
+    """The records of one run. Seeds are the last axis of every metric; NaN means that a seed has no value."""
 
     name: str
     """The name of the folder."""
@@ -47,13 +48,23 @@ class Recorded:
     timing: Mapping[str, Float64[np.ndarray, " blocks"]]
     evaluation: dict[str, Any] | None
     others: dict[str, Any] | None = None
-    """How well its models predict the other players, where that was measured."""
+    """How well its opponent models predict, if that was measured."""
     world: dict[str, Any] | None = None
-    """How good the worlds are that it learned, where that was measured."""
+    """How well its learned worlds predict, if that was measured."""
 
     @property
     def num_updates(self) -> int:
         return len(self.env_steps)
+
+    @property
+    def planned_steps(self) -> int | None:
+        """Environment steps of each seed when the run is complete: its `steps`, cut to whole updates if the settings
+        give the length of an update. None if `steps` is not a whole number."""
+        steps, learner = self.config["steps"], self.config.get("learner")
+        sizes = [learner.get(name) for name in ("envs", "rollout_steps")] if isinstance(learner, dict) else []
+        if not isinstance(steps, int):
+            return None
+        return steps - steps % math.prod(size if isinstance(size, int) and size > 0 else 1 for size in sizes)
 
     @property
     def num_seeds(self) -> int:
@@ -85,7 +96,7 @@ def read_run(folder: Path) -> Recorded:
 
 
 def _read_text(folder: Path, name: str) -> str:
-    """A file of the folder; a character that was cut in two at the end must not make the rest unreadable."""
+    """The text of a file of the folder, even if its last character was cut in two."""
     path = folder / name
     if not path.is_file():
         raise ValueError(
@@ -96,14 +107,14 @@ def _read_text(folder: Path, name: str) -> str:
 
 def _read_object(folder: Path, name: str) -> dict[str, Any]:
     try:
-        found = json.loads(_read_text(folder, name))
+        content = json.loads(_read_text(folder, name))
     except json.JSONDecodeError as error:
         raise ValueError(
             f"{folder / name} is damaged at line {error.lineno} ({error.msg}); restore it, or train again"
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ValueError(f"{folder / name} holds no JSON object; restore it, or train again")
-    return found
+    return content
 
 
 def _read_object_if_there(folder: Path, name: str) -> dict[str, Any] | None:
@@ -111,9 +122,9 @@ def _read_object_if_there(folder: Path, name: str) -> dict[str, Any] | None:
 
 
 def _read_lines(folder: Path, name: str) -> list[dict[str, Any]]:
-    """One object per line. The last line may be cut off, because a run may be killed while it writes."""
+    """The objects of a file, one per line. An incomplete last line is dropped: a run may be killed while it writes."""
     texts = [(number, text) for number, text in enumerate(_read_text(folder, name).split("\n"), 1) if text.strip()]
-    found = []
+    lines = []
     for position, (number, text) in enumerate(texts):
         try:
             line = json.loads(text)
@@ -125,12 +136,12 @@ def _read_lines(folder: Path, name: str) -> list[dict[str, Any]]:
             ) from error
         if not isinstance(line, dict):
             raise ValueError(f"line {number} of {folder / name} is no JSON object; remove that line, or train again")
-        found.append(line)
-    return found
+        lines.append(line)
+    return lines
 
 
 def _in_order(folder: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The lines by update. A run that was resumed may have written an update twice: the later line counts."""
+    """The lines in order of updates. A resumed run may have written an update twice: the later line counts."""
     path = folder / METRICS_FILE
     if not lines:
         raise ValueError(f"{path} has no complete line yet; wait for the first update, or train again")
@@ -142,7 +153,7 @@ def _in_order(folder: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]
 
 
 def _by_tag(folder: Path, lines: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    """[updates, seeds] for every tag that occurs; an update that does not mention a tag has NaN there."""
+    """[updates, seeds] for every tag; NaN for an update without that tag."""
     path = folder / METRICS_FILE
     tags = list(dict.fromkeys(tag for line in lines for tag in line if tag not in AXIS_KEYS))
     if not tags:
@@ -175,7 +186,7 @@ def _timing(folder: Path, lines: list[dict[str, Any]]) -> dict[str, np.ndarray]:
 
 
 def final_updates(run: Recorded) -> Bool[np.ndarray, " updates"]:
-    """Which updates belong to the last fifth of training, by environment steps."""
+    """A mask of the updates in the last fifth of training, by environment steps."""
     return run.env_steps >= (1 - FINAL_SHARE) * run.env_steps[-1]
 
 
@@ -185,11 +196,11 @@ def final_means(run: Recorded, tag: str) -> Float64[np.ndarray, " seeds"]:
 
 
 def final_by_seat(run: Recorded, family: str = RETURN_FAMILY) -> Float64[np.ndarray, "seeds seats"]:
-    """The same for every seat of a family, in seat order."""
+    """Each seed's mean over the last fifth of training for every seat of a family of tags, in seat order."""
     return np.stack([final_means(run, tag) for tag in seat_tags(run, family)], axis=-1)
 
 
 def seat_tags(run: Recorded, family: str = RETURN_FAMILY) -> list[str]:
     """The tags of a family that end in player_1, player_2, ..., in seat order."""
-    found = [(int(match[2]), tag) for tag in run.metrics if (match := SEAT.fullmatch(tag)) and match[1] == family]
-    return [tag for _, tag in sorted(found)]
+    tags = [(int(match[2]), tag) for tag in run.metrics if (match := SEAT.fullmatch(tag)) and match[1] == family]
+    return [tag for _, tag in sorted(tags)]

@@ -1,4 +1,4 @@
-"""A run that was trained: its settings, and its policies as pure functions."""
+"""A trained run: its settings, and its policies as pure functions."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -8,13 +8,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from hopplus.agents.config import PlanningConfig
+from hopplus.agents.opponents import OpponentModels
+from hopplus.agents.planner import Planner
+from hopplus.agents.player import Player
 from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.game import Game
-from hopplus.learning.learner import LearnerState, init, seats_of
-from hopplus.learning.minds import Mind, Player
-from hopplus.learning.planner import Planner, PlanningConfig
+from hopplus.learning.learner import init, seats_of
+from hopplus.learning.state import LearnerState
 from hopplus.models.actor_critic import ActorCritic
-from hopplus.models.world import LearnedGame, World, from_view
+from hopplus.models.learned_game import LearnedGame, from_view
+from hopplus.models.world import World
+from hopplus.runs.capabilities import has_from_view
 from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, read_config
@@ -24,31 +29,32 @@ NO_PLANNING = PlanningConfig()
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder holds, as of its last checkpoint."""
+    """The settings of a run and the parameters of its last checkpoint."""
 
     folder: Path
     config: RunConfig
     num_updates: int
     params: ActorCritic
     """Leading axes: seeds, learning seats."""
-    minds: Mind
-    """What each seat knows of its co-players; the same axes."""
+    opponents: OpponentModels
+    """The opponent models of each seat; leading axes as for `params`."""
     worlds: World | None
-    """Leading axes: seeds, learners, members; None where none was learned."""
+    """Leading axes: seeds, learners, members; None for an agent without a world."""
 
     @property
     def game(self) -> Game:
-        """The game that the run is judged on: the whole board, without a curriculum."""
+        """The game of evaluation: the whole board, without a curriculum."""
         return self.config.evaluation_game
 
     @property
     def num_learning(self) -> int:
+        """The number of seats that learned."""
         return self.config.task.num_learning
 
     def policy(
         self, *, seed: int = 0, seat: int = 0, greedy: bool = False, planning: PlanningConfig = NO_PLANNING
     ) -> Player | Planner:
-        """One trained policy: `probabilities, memory = policy(observation, legal, policy.start())`."""
+        """One trained policy: `probabilities, state = policy(observation, legal, policy.init())`."""
         if not 0 <= seed < self.config.seeds:
             raise ValueError(f"{self.folder} has no seed {seed}; its seeds are 0 to {self.config.seeds - 1}")
         if not 0 <= seat < self.num_learning:
@@ -60,33 +66,42 @@ class Run:
     ) -> tuple[Player, ...] | tuple[Planner, ...]:
         """The trained policies, seat by seat; their arrays have a leading axis of seeds."""
         planning.check()
-        of_seat = lambda seat: jax.tree.map(lambda leaf: leaf[:, seat], (self.params, self.minds))  # noqa: E731
-        by_seat = [of_seat(seat) for seat in range(self.num_learning)]
-        players = tuple(Player(params, mind, self.game, self.config.learner.mind, greedy) for params, mind in by_seat)
+        settings = self.config.learner.opponents
+
+        def player(seat: int) -> Player:
+            params, models = jax.tree.map(lambda leaf: leaf[:, seat], (self.params, self.opponents))
+            return Player(params, models, self.game, settings, greedy)
+
+        players = tuple(player(seat) for seat in range(self.num_learning))
         if not planning.is_used:
             return players
-        if self.config.learner.mind.others.models == "none":
-            raise ValueError(f"{self.folder} has no model of the others to plan with; train hop or hop_plus")
+        if not settings.is_used:
+            raise ValueError(f"{self.folder} has no opponent models to plan with; train hop or hop_plus")
         discount = self.config.learner.ppo.discount
         return tuple(
             Planner(player, self._game_of(seat, planning), planning, discount) for seat, player in enumerate(players)
         )
 
     def lineup(self, *, greedy: bool = False, planning: PlanningConfig = NO_PLANNING) -> Lineup:
-        """Everybody at the table as in training: the trained policies, then the co-players if there were any."""
+        """All seats as in training: the trained policies, then the fixed co-players, if any."""
         others: tuple[Policy, ...] = self.config.task.co_players.policies
         return Lineup((*self.players(greedy=greedy, planning=planning), *others))
 
     @property
     def every_world(self) -> World:
-        """The worlds of all seeds, learners and members, one after the other."""
+        """The worlds of all seeds, learners and members in one leading axis."""
         if self.worlds is None:
             raise ValueError(f"{self.folder} is a run of {self.config.agent}, which learns no world; train hop_plus")
         return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), self.worlds)
 
     def _game_of(self, seat: int, planning: PlanningConfig) -> Game:
-        """What a seat plans in: the true game, or the first member of its learner's worlds."""
+        """The game that a seat plans in: the true game, or the first member of its learner's worlds."""
         if planning.model == "game":
+            if not has_from_view(self.game):
+                raise ValueError(
+                    f"{self.config.game} cannot be planned in: write `from_view` in {type(self.game).__name__}, or "
+                    "plan in a world that the run learned, with --planning.model world"
+                )
             return self.game
         if self.worlds is None:
             raise ValueError(
@@ -107,15 +122,15 @@ def load(folder: Path | str) -> Run:
 
 
 def run_of(folder: Path, config: RunConfig, done: int, state: LearnerState) -> Run:
-    """The run whose last checkpoint this is."""
-    seats = jax.vmap(lambda params, minds: seats_of(config.learner, config.task, params, minds))
-    seated = seats(state.params, state.minds)
-    return Run(folder, config, done, seated.params, seated.minds, state.worlds)
+    """The run with the parameters of this checkpoint."""
+    seated = jax.vmap(partial(seats_of, config.learner, config.task))(state.learners)
+    worlds = state.learners.world
+    return Run(folder, config, done, seated.params, seated.opponents, worlds.params if worlds else None)
 
 
 def last_state(folder: Path, config: RunConfig) -> tuple[int, LearnerState]:
-    """How many updates a run has done, and its last checkpoint."""
-    untrained = f"{folder} has no checkpoint yet; train it first, with the command that began it"
+    """The number of updates of a run, and its last checkpoint."""
+    untrained = f"{folder} has no checkpoint yet; train it first, with the command that started it"
     if not (folder / CHECKPOINTS).is_dir():
         raise ValueError(untrained)
     checkpoints = Checkpoints(folder / CHECKPOINTS, read_only=True)
@@ -128,7 +143,7 @@ def last_state(folder: Path, config: RunConfig) -> tuple[int, LearnerState]:
 
 
 def state_shapes(config: RunConfig) -> PyTree[jax.ShapeDtypeStruct]:
-    """What a checkpoint of such a run holds."""
+    """The shapes of a checkpoint of a run with these settings."""
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), config.seeds))
     return jax.eval_shape(jax.vmap(lambda key: init(config.learner, config.task, key=key)), keys)
 

@@ -1,4 +1,4 @@
-"""The loop around the compiled program: run a block of updates, write down what came out, keep checkpoints."""
+"""The loop around the compiled program: run a block of updates, write its metrics, save checkpoints."""
 
 import time
 from contextlib import nullcontext
@@ -12,29 +12,32 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jaxtyping import PyTree
 
-from hopplus.learning.devices import make_mesh, on_every
-from hopplus.learning.learner import LearnerConfig, LearnerState, Task, init, layout, train_block
-from hopplus.learning.streams import is_key
-from hopplus.runs.beginning import check_beginning, with_beginning
+from hopplus.core.devices import make_mesh, on_every
+from hopplus.core.streams import is_key
+from hopplus.learning.config import LearnerConfig
+from hopplus.learning.learner import init, layout, train_block
+from hopplus.learning.state import LearnerState, Task
+from hopplus.runs import capabilities
 from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, describe, only_writer, open_folder
 from hopplus.runs.hosts import agreed, is_first, together
+from hopplus.runs.init_from import check_init_from, with_init_from
 from hopplus.runs.metrics import Row, Writers, find_wandb, rows
 from hopplus.runs.pretraining import check_pretrained, with_pretrained
 from hopplus.runs.run import Run, load, state_shapes
 
 MOST_UPDATES, BLOCK_SECONDS = 32, 3.0
-"""A block is as many updates as take about so long, so that progress shows and a kill is never far from a line."""
+"""A block has as many updates as take about this long, so that progress shows and a kill loses little."""
 
 
 class NonFiniteRunError(RuntimeError):
-    """Training produced numbers that are not finite."""
+    """Training produced parameters that are not finite."""
 
 
 @runtime_checkable
 class Watcher(Protocol):
-    """Somebody who is told how a run goes; the progress display is one."""
+    """An observer of a run; the progress display is one."""
 
     def compiling(self, config: RunConfig, done: int) -> None: ...
 
@@ -48,11 +51,11 @@ class Program:
     init: Any
     block: Any
     places: PyTree[NamedSharding]
-    """Which devices hold what of the states."""
+    """The devices of each array of the states."""
 
 
 def compile_program(config: LearnerConfig, task: Task, keys: jax.Array) -> Program:
-    """Compile once, before anything runs; the state given to a block is used up by it."""
+    """Compile the program once, before training; a block consumes the states that it gets (donated buffers)."""
     everywhere = on_every(config.mesh)
     init_seeds = jax.vmap(lambda key: init(config, task, key=key))
     states = jax.eval_shape(init_seeds, keys)
@@ -68,22 +71,26 @@ def compile_program(config: LearnerConfig, task: Task, keys: jax.Array) -> Progr
 
 
 def seed_keys(config: RunConfig) -> jax.Array:
-    """A key for each seed: the first ones stay the same when there are more."""
+    """A key for each seed; more seeds do not change the keys of the first ones."""
     base = jax.random.key(config.seed)
     return jax.vmap(lambda index: jax.random.fold_in(base, index))(jnp.arange(config.seeds))
 
 
 def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None, patience: float = 0.0) -> Run:
-    """Train into the folder, or go on where the run in it stopped; the result is the same to the bit.
+    """Train into the folder, or resume the run in it; a resumed run gives the same bits.
 
-    Where another process still trains into it, wait so many seconds for that to end.
+    If another process still trains into the folder, wait `patience` seconds for it to end.
     """
     out = Path(out)
     task = config.task
-    make_mesh(config.learner.mesh)  # what is missing is said before there is a folder, and before the compiler runs
+    if missing := capabilities.missing(config.learner, task.game):
+        raise ValueError(
+            f"{config.agent} cannot learn {config.game}: {missing}. `hopplus check {config.game}` says which agents can"
+        )
+    make_mesh(config.learner.mesh)  # raises before the folder is made and before the compiler runs
     if config.wandb:
         find_wandb()
-    check_beginning(config)
+    check_init_from(config)
     check_pretrained(config)
     open_folder(out, config, write=is_first())
     with only_writer(out, patience) if is_first() else nullcontext():
@@ -94,13 +101,13 @@ def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None,
                 if watcher:
                     watcher.compiling(config, done)
                 with together():
-                    _go_on(config, task, out, done, checkpoints, watcher)
+                    _train_from(config, task, out, done, checkpoints, watcher)
         finally:
             checkpoints.close()
     return load(out)
 
 
-def _go_on(
+def _train_from(
     config: RunConfig, task: Task, out: Path, done: int, checkpoints: Checkpoints, watcher: Watcher | None
 ) -> None:
     restored = checkpoints.restore(done, state_shapes(config)) if done else None
@@ -108,7 +115,7 @@ def _go_on(
     try:
         program = compile_program(config.learner, task, seed_keys(config))
         if restored is None:
-            states = with_beginning(config, jax.block_until_ready(program.init(seed_keys(config))))
+            states = with_init_from(config, jax.block_until_ready(program.init(seed_keys(config))))
             restored = with_pretrained(config, states)
         _run(config, program, placed(restored, program.places), done, checkpoints, writers, watcher)
     finally:
@@ -117,7 +124,7 @@ def _go_on(
 
 
 def placed(states: LearnerState, places: PyTree[NamedSharding]) -> LearnerState:
-    """Every array where it belongs; each host, having all of them, puts its share on its own devices."""
+    """The states with every array on its devices; each host has all arrays and puts its share on its own devices."""
 
     def place(leaf: jax.Array, sharding: NamedSharding) -> jax.Array:
         if not leaf.is_fully_addressable or leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
@@ -169,7 +176,7 @@ def _run(
 
 
 def _check_finite(finite: np.ndarray, done: int, checkpoints: Checkpoints) -> None:
-    """Stop before anything that is not a number is written over what is good."""
+    """Raise before a checkpoint with parameters that are not finite replaces a good one."""
     if finite.all():
         return
     update, seed, learner = (int(where[0]) for where in np.nonzero(finite == 0))

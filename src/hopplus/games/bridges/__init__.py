@@ -1,1 +1,1 @@
-"""Games as environments of other people's libraries; each bridge needs the extra of its name."""
+"""Games as environments of other libraries; each bridge needs the extra of its name."""

@@ -1,9 +1,8 @@
 """A game as a `MultiAgentEnv` of JaxMARL (https://jaxmarl.foersterlab.com).
 
-What a seat observes is one vector, so that JaxMARL's own baselines run as they are: the planes of its ego view, the
-share of the horizon that has passed, and a one-hot of what each player did in the step before, the viewer first (zeros
-where there was none). A seat that has left observes zeros, gets no more reward, and stays done until the episode is
-over for all.
+The observation of a seat is one vector, so that JaxMARL's baselines run unchanged: the planes of its ego view, the
+share of the horizon that has passed, and a one-hot of each player's last action, the viewer first (zeros if there was
+none). A seat that has left observes zeros, gets no reward, and stays done until the episode is over for all.
 """
 
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ ALL = "__all__"
 
 
 class JaxMARLGame(MultiAgentEnv):
-    """The state is the game's own. `step`, inherited, begins a new episode when one is over; `step_env` does not."""
+    """A game with its own state. The inherited `step` resets after an episode; `step_env` does not."""
 
     def __init__(self, game: Game):
         spec = game.spec
@@ -82,5 +81,5 @@ class JaxMARLGame(MultiAgentEnv):
 
 
 def _typed(key: PRNGKeyArray) -> Key[Array, ""]:
-    """JAX has keys of two kinds; games take the newer one only."""
+    """The key as a typed key, which games need; JAX also has untyped keys."""
     return key if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)

@@ -5,10 +5,10 @@ An observation is a dict of NumPy arrays that belong to the caller:
     observation   the planes of the seat's ego view, uint8 [height, width, planes]; without a board, `last_actions`
     action_mask   1 where an action is legal, int8 [actions], as `action_space(agent).sample(mask=...)` wants it
     time          the share of the horizon that has passed, float32 [1]
-    last_actions  what each player did in the step before, the viewer first, int32 [players]; -1 where there was none
+    last_actions  the action of each player in the step before, the viewer first, int32 [players]; -1 if there was none
 
 A seat that leaves the game gets its last reward and observation with its termination, and is no longer in `agents`.
-Time is observed, so the horizon is an end like any other: nothing is ever truncated.
+Time is observed, so the horizon terminates an episode: nothing is ever truncated.
 """
 
 import io
@@ -23,7 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree, UInt8
 
-from hopplus.games.game import NO_ACTION, NUM_SEEDS, Game, GameSpec, Observation
+from hopplus.core.checks import NUM_SEEDS
+from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation
 
 try:
     import gymnasium
@@ -39,12 +40,12 @@ SeatView = dict[str, np.ndarray]
 
 
 def parallel_env(game: Game, render_mode: str | None = None) -> "GameEnv":
-    """The game as PettingZoo wants it; `render_mode` is "ansi" for text, "rgb_array" for pictures, None for neither."""
+    """The game as a ParallelEnv; `render_mode` is "ansi" for text, "rgb_array" for pictures, None for neither."""
     return GameEnv(game, render_mode)
 
 
 def ego_view(seen: SeatView, spec: GameSpec) -> tuple[Observation, Bool[Array, " actions"]]:
-    """One seat's observation as a policy of hopplus reads it: the view, and which actions are legal."""
+    """One seat's observation in the form of a hopplus policy: the view, and which actions are legal."""
     planes = seen["observation"] if spec.planes else np.zeros((spec.height, spec.width, 0), np.uint8)
     view = Observation(jnp.asarray(planes), jnp.asarray(seen["time"][0]), jnp.asarray(seen["last_actions"]))
     return view, jnp.asarray(seen["action_mask"] > 0)
@@ -52,7 +53,7 @@ def ego_view(seen: SeatView, spec: GameSpec) -> tuple[Observation, Bool[Array, "
 
 @dataclass(frozen=True)
 class _Moment:
-    """What a drawing needs to know of one moment of an episode."""
+    """The data that draw one step of an episode."""
 
     state: PyTree[Array]
     legal: np.ndarray
@@ -64,7 +65,7 @@ class _Moment:
 
 
 class GameEnv(ParallelEnv[str, SeatView, int]):
-    """One table of a game. Illegal actions, and missing ones where the game has a stay, act as stay."""
+    """One environment. Illegal actions act as stay; so do missing ones if the game has a stay."""
 
     def __init__(self, game: Game, render_mode: str | None = None):
         if render_mode not in (None, *RENDER_MODES):
@@ -96,10 +97,10 @@ class GameEnv(ParallelEnv[str, SeatView, int]):
     def reset(
         self, seed: int | np.integer | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, SeatView], dict[str, dict[str, Any]]]:
-        """Begin an episode: the first of the stream that the seed names, or the next one without a seed.
+        """Start an episode: the first of the seed's stream of episodes, or the next one without a seed.
 
-        What the players do, and when they stop, does not change how later episodes of a stream begin. An environment
-        that was never given a seed takes one from the operating system. No options are known.
+        The actions of the players do not change how later episodes of a stream start. An environment without a seed
+        takes one from the operating system. There are no options.
         """
         if seed is not None or self._stream is None:
             self._stream = jax.random.key(secrets.randbelow(NUM_SEEDS) if seed is None else _checked_seed(seed))
@@ -137,7 +138,7 @@ class GameEnv(ParallelEnv[str, SeatView, int]):
 
     def state(self) -> np.ndarray:
         """The board with the players in seat order; without a board, the last joint action."""
-        self._check_begun("state")
+        self._check_started("state")
         return np.array(_global_view(self.game, self._state))
 
     def render(self) -> str | np.ndarray | None:
@@ -147,18 +148,18 @@ class GameEnv(ParallelEnv[str, SeatView, int]):
                 f"nothing is drawn; make the environment with render_mode={' or '.join(map(repr, RENDER_MODES))}"
             )
             return None
-        self._check_begun("render")
+        self._check_started("render")
         return _as_text(self) if self.render_mode == "ansi" else _as_image(self)
 
     def _joint_action(self, actions: Mapping[str, Any]) -> np.ndarray:
-        """int32 [agents]: what is handed to the game, checked."""
-        self._check_begun("step")
+        """int32 [agents]: the checked actions for the game."""
+        self._check_started("step")
         if not self.agents:
-            raise RuntimeError("the episode is over; call reset() to begin the next one")
+            raise RuntimeError("the episode is over; call reset() to start the next one")
         for agent in actions:
             if agent not in self._seats:
                 raise ValueError(
-                    f"there is no agent called {agent!r}; the agents are {', '.join(self.possible_agents)}"
+                    f"there is no agent called {agent!r}; give actions of {', '.join(self.possible_agents)}"
                 )
         stay = self.game_spec.stay
         joint_action = np.full(len(self._seats), 0 if stay is None else stay, np.int32)
@@ -175,14 +176,14 @@ class GameEnv(ParallelEnv[str, SeatView, int]):
     def _seat_views(self, views: dict[str, np.ndarray]) -> dict[str, SeatView]:
         return {agent: {name: stacked[self._seats[agent]] for name, stacked in views.items()} for agent in self.agents}
 
-    def _check_begun(self, what: str) -> None:
+    def _check_started(self, what: str) -> None:
         if self._state is None:
-            raise RuntimeError(f"{what}() was called before an episode has begun; call reset() first")
+            raise RuntimeError(f"{what}() was called before the first episode; call reset() first")
 
     def _next_moment(
         self, before: _Moment, actions: np.ndarray, legal: np.ndarray, rewards: np.ndarray, terminated: np.ndarray
     ) -> _Moment:
-        """An illegal action is shown as the stay that it acted as, and none for a seat that had left."""
+        """The data of the next drawing. An illegal action is shown as stay, and a seat that has left shows none."""
         stay = self.game_spec.stay
         obeyed = before.legal[np.arange(len(actions)), actions]
         played = actions if stay is None else np.where(obeyed, actions, stay)
@@ -192,7 +193,7 @@ class GameEnv(ParallelEnv[str, SeatView, int]):
 
 @jax.jit
 def _reset(game: Game, stream: Key[Array, ""]) -> tuple[Key[Array, ""], Key[Array, ""], PyTree[Array], Views]:
-    """The rest of the stream of episodes, the key of this episode's steps, its first state and what the seats see."""
+    """The rest of the stream of episodes, the key of this episode's steps, its first state and the seats' views."""
     stream, reset_key, steps_key = jax.random.split(stream, 3)
     state = game.reset(key=reset_key)
     return stream, steps_key, state, _views(game, state)
@@ -228,7 +229,7 @@ def _board(game: Game, state: PyTree[Array]) -> UInt8[Array, "height width plane
 
 
 def _to_numpy(tree: PyTree[Array]) -> Any:
-    """Copies, which may be written to; `jax.device_get` gives arrays that may not."""
+    """Writable copies; the arrays of `jax.device_get` are read-only."""
     return jax.tree.map(np.array, tree)
 
 
@@ -244,7 +245,7 @@ def _observation_space(spec: GameSpec) -> spaces.Space:
 
 
 def _state_space(spec: GameSpec) -> spaces.Box:
-    """Of the whole board, and so of one seat's view of it."""
+    """The space of the whole board, which is also that of a seat's view."""
     if not spec.planes:
         return _last_actions_space(spec)
     return spaces.Box(0, 1, (spec.height, spec.width, len(spec.planes)), np.uint8)
@@ -272,7 +273,7 @@ def _checked_seed(seed: int | np.integer) -> int:
 
 
 def _frames(env: GameEnv) -> tuple[Any, Any]:
-    """The moment before, None at the start of an episode, and this one, as `hopplus.games.draw.Frame`."""
+    """The frame before, None at the start of an episode, and the current frame, as `hopplus.games.draw.Frame`."""
     from hopplus.games.draw import Frame
 
     def frame(moment: _Moment | None) -> Frame | None:

@@ -4,7 +4,7 @@
   const find = (id) => document.getElementById(id);
   const replays = JSON.parse(find("replay-data").textContent);
   const viewer = find("viewer"), board = find("viewer-board"), history = find("viewer-history");
-  const slider = find("viewer-slider"), chooser = find("viewer-episode"), mind = find("viewer-mind");
+  const slider = find("viewer-slider"), chooser = find("viewer-episode"), decisions = find("viewer-decisions");
   const seatRows = find("viewer-seats").tBodies[0], playButton = viewer.querySelector('[data-go="play"]');
   const CELL = 100, SECONDS = 0.55, SYMBOL = 1.3, LAYERS = ["floor", "walls", "trails", "bursts", "things", "players", "gains"];
   let episode = replays[0], index = 0, timer = null, layers = {}, players = [];
@@ -97,7 +97,7 @@
   }
 
   function drawGain(event, taken) {
-    // Towards a neighbouring cell where it hides nobody.
+    // Towards a neighbouring cell without players or things.
     const around = [[-1, 0, 0, -0.71], [1, 0, 0, 0.7], [0, 1, 0.85, 0], [0, -1, -0.85, 0]];
     const isFree = ([down, right]) => {
       const row = event.row + down, column = event.column + right;
@@ -148,9 +148,9 @@
     });
   }
 
-  function thoughtTable(title, heads, figures = []) {
-    html(mind, "h4", title);
-    const table = html(mind, "table", "", "plain"), head = html(html(table, "thead"), "tr");
+  function decisionTable(title, heads, figures = []) {
+    html(decisions, "h4", title);
+    const table = html(decisions, "table", "", "plain"), head = html(html(table, "thead"), "tr");
     for (const name of heads) html(head, "th", name);
     for (const name of figures) html(head, "th", name, "number");
     return html(table, "tbody");
@@ -166,26 +166,26 @@
     html(parent, "span", seat + 1, "chip").style.backgroundColor = episode.seats[seat].colour;
   }
 
-  function showMind() {
-    mind.hidden = !episode.mind;
-    mind.replaceChildren();
-    if (!episode.mind) return;
-    const { seat, goals, plans, frames } = episode.mind, thought = frames[index], name = episode.seats[seat].name;
-    if (!thought) return void html(mind, "p", `${name} has nothing left to decide.`, "muted");
+  function showDecisions() {
+    decisions.hidden = !episode.decisions;
+    decisions.replaceChildren();
+    if (!episode.decisions) return;
+    const { seat, goals, plans, frames } = episode.decisions, decision = frames[index], name = episode.seats[seat].name;
+    if (!decision) return void html(decisions, "p", `${name} has left the game.`, "muted");
     if (goals.length) {
-      const body = thoughtTable(`What ${name} believes the others want`, ["", ...goals]);
-      for (const belief of thought.beliefs) {
+      const body = decisionTable(`Beliefs of ${name} about the goals of co-players`, ["", ...goals]);
+      for (const belief of decision.beliefs) {
         const row = html(body, "tr");
         chip(html(row, "th"), belief.seat);
         belief.shares.forEach((value) => share(row, value));
       }
     }
-    const body = thoughtTable(
-      plans ? `What ${name} considers` : `What ${name} is inclined to do`,
+    const body = decisionTable(
+      plans ? `Planned actions of ${name}` : `Policy of ${name}`,
       ["action", "policy"],
-      plans ? ["tried", "value"] : [],
+      plans ? ["visits", "value"] : [],
     );
-    for (const action of thought.actions) {
+    for (const action of decision.actions) {
       const row = html(body, "tr", "", action.taken ? "taken" : "");
       html(row, "th", action.name);
       share(row, action.share);
@@ -210,7 +210,7 @@
     fillSeats(frame);
     if (episode.planes.length) drawBoard(frame, episode.frames[index - 1]);
     else markHistory();
-    showMind();
+    showDecisions();
     if (index === episode.frames.length - 1) pause();
   }
 
@@ -319,7 +319,7 @@
   }
 
   function onKey(event) {
-    // Only while the viewer is on the screen, and never in place of what a key does to the element that has the focus.
+    // Only while the viewer is on the screen, and only if the focused element does not use the key itself.
     const name = { ArrowLeft: "back", ArrowRight: "forward", " ": "play" }[event.key];
     if (!name || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const focus = event.target.closest("select, input, button, a, summary");

@@ -1,6 +1,5 @@
-"""Studies: variants x trials, run on Ray, summed up with intervals."""
+"""Studies: variants x trials, run on Ray, summarised with intervals."""
 
-from hopplus.runs.studies.cluster import run_study
-from hopplus.runs.studies.study import Question, Study, Trial, open_study, read_study
+from hopplus.core.lazy import lazy
 
-__all__ = ["Question", "Study", "Trial", "open_study", "read_study", "run_study"]
+__getattr__, __dir__, __all__ = lazy(__name__, __file__)

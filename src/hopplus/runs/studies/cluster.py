@@ -1,8 +1,8 @@
-"""Trials on Ray: on this machine, or on the cluster that an address leads to.
+"""Trials on Ray: on this machine, or on the cluster at an address.
 
-Ray decides where a trial runs, and runs it again where its worker or its node is lost; a trial that begins again goes
-on from its last checkpoint. All nodes see the study's folder under the same path (a shared file system). What Python
-raises is no reason to try again: it is written down, and the other trials go on.
+Ray decides where a trial runs, and starts it again if its worker or its node is lost; a restarted trial resumes from
+its last checkpoint. All nodes see the study's folder under the same path (a shared file system). A trial that raises is
+not tried again: its error is written to a file, and the other trials continue.
 """
 
 import os
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hopplus.learning.devices import use_cores
+from hopplus.core.devices import use_cores
 from hopplus.runs.config import RunConfig
 from hopplus.runs.studies.study import Study, Trial, write_study
 from hopplus.runs.training import train
 
 State = Literal["waiting", "running", "done", "failed"]
 PATIENCE = 120.0
-"""Seconds that a trial waits for a process of its own that a lost node has left behind."""
+"""Seconds that a trial waits for an earlier process of its own that a lost node left behind."""
 AHEAD = 8
-"""Trials that are handed to Ray beyond those that can run at once."""
+"""Trials that are queued in Ray beyond those that can run at once."""
 COMPILED = "compiled"
-"""What XLA compiled for one trial of a variant serves the others."""
+"""The folder of compiled programs, which the trials of a variant share."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Ended:
 
     trial: Trial
     reason: str | None = None
-    """Why it failed."""
+    """Why it failed; None if it is done."""
 
 
 Work = Callable[[RunConfig, str, str], str | None]
@@ -40,17 +40,17 @@ Work = Callable[[RunConfig, str, str], str | None]
 
 
 def find_ray() -> Any:
-    """The package, or a word on how to get it."""
+    """Import the package; raise with the command that installs it."""
     try:
         import ray
     except ImportError:
-        raise ValueError("studies run on Ray; pip install 'hopplus[ray]'") from None
+        raise ValueError("studies run on Ray; install it with: pip install 'hopplus[ray]'") from None
     return ray
 
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Any]:
-    """Ray on this machine, or the cluster at the address (`auto` finds one that runs here)."""
+    """Connect to Ray on this machine, or to the cluster at the address (`auto` finds a cluster on this machine)."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     ray = find_ray()
@@ -66,7 +66,7 @@ def connected(address: str | None) -> Iterator[Any]:
 
 
 def train_trial(config: RunConfig, folder: str, compiled: str) -> str | None:
-    """In a worker: train, or go on."""
+    """Train or resume a trial, in a worker of Ray; returns why it failed, or None."""
     import jax
 
     jax.config.update("jax_compilation_cache_dir", compiled)
@@ -88,29 +88,32 @@ def run_study(
     on_state: Callable[[Trial, State, str | None], None] | None = None,
     on_wait: Callable[[], None] | None = None,
 ) -> list[Ended]:
-    """All trials that are not done yet; what failed before is tried again. Returns how those of now ended.
+    """Run all trials that are not done, also those that failed before; returns how they ended.
 
-    Each takes as many cores as its mesh has devices, and so many GPUs.
+    Each trial takes as many cores as its mesh has devices, and `gpus` GPUs.
     """
     out = out.absolute()
     write_study(study, out)
-    tell = on_state or (lambda *_: None)
+    report_state = on_state or (lambda *_: None)
     waiting = []
     for trial in study.all_trials():
         failure_file(out, trial).unlink(missing_ok=True)
         if trial.is_done(out):
-            tell(trial, "done", None)
+            report_state(trial, "done", None)
         else:
             waiting.append(trial)
     if not waiting:
         return []
     ended = []
     with connected(address) as ray:
-        start = lambda trial: tell(trial, "running", None)  # noqa: E731
+
+        def start(trial):
+            return report_state(trial, "running", None)
+
         for one in run_trials(ray, waiting, out, train_trial, gpus=gpus, on_start=start, on_wait=on_wait):
             if one.reason:
                 failure_file(out, one.trial).write_text(one.reason + "\n")
-            tell(one.trial, "failed" if one.reason else "done", one.reason)
+            report_state(one.trial, "failed" if one.reason else "done", one.reason)
             ended.append(one)
     return ended
 
@@ -126,9 +129,9 @@ def run_trials(
     on_wait: Callable[[], None] | None = None,
     fresh: bool = True,
 ) -> Iterator[Ended]:
-    """As they end. Few are handed over at a time, so that memory does not grow with their number.
+    """Run trials and yield them as they end. Few are queued at a time, so that memory does not grow with their number.
 
-    `fresh`: each has a process of its own, because JAX shows its devices once in a process.
+    `fresh`: each trial has its own process, because JAX sets the number of its devices once per process.
     """
     remote = ray.remote(max_retries=-1, max_calls=1 if fresh else 0)(work)
     queue, running = iter(trials), {}
@@ -159,5 +162,5 @@ def run_trials(
 
 
 def failure_file(out: Path, trial: Trial) -> Path:
-    """Beside the trial's run folder: why it failed."""
+    """The file beside the trial's run folder that says why it failed."""
     return out / trial.place.with_suffix(".failed.txt")

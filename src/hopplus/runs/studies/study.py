@@ -1,12 +1,12 @@
-"""A study: variants of a training, several trials of each, and the questions that they are to answer.
+"""A study: variants of a training, several trials of each, and the questions that they answer.
 
-As a file (TOML), a variant is what one would type after `hopplus train`, and `flags` are given to all of them:
+In a TOML file, a variant is the text after `hopplus train`, and `flags` apply to all variants:
 
     about = "Does it help to go over the data four times?"
     flags = "--game stag-hunt-4x4 --sharing shared --steps 500000"
     trials = 4
 
-    before = []                          # commands that must be done first, as in "hopplus pretrain ..."
+    before = []                          # commands to run first, as in "hopplus pretrain ..."
 
     [variants]
     "four epochs" = "ppo"
@@ -16,8 +16,8 @@ As a file (TOML), a variant is what one would type after `hopplus train`, and `f
     ask = "Is it better to go over the data four times than once?"
     compare = ["four epochs", "one epoch"]
 
-In Python the same is `Study(about, {"four epochs": RunConfig(...), ...}, 4, questions)`. A trial is an ordinary run
-folder of one seed (or of `--seeds`, side by side), so it resumes, and every other command reads it.
+In Python: `Study(about, {"four epochs": RunConfig(...), ...}, 4, questions)`. A trial is an ordinary run folder of one
+seed (or of `--seeds` in parallel), so it resumes, and every other command reads it.
 """
 
 import json
@@ -44,14 +44,14 @@ KNOWN = {"about", "flags", "trials", "variants", "questions", "before"}
 
 @dataclass(frozen=True)
 class Question:
-    """Which of two variants has the greater final score."""
+    """A question: which of two variants has the greater final score?"""
 
     ask: str
-    """In words."""
+    """The question in words."""
     compare: tuple[str, str]
     """The variant that is expected to be greater, and the other one."""
     metric: str = RETURNS
-    """The tag that is compared, over the last fifth of training."""
+    """The tag that is compared, averaged over the last fifth of training."""
 
 
 @dataclass(frozen=True)
@@ -64,32 +64,32 @@ class Trial:
 
     @property
     def place(self) -> Path:
-        """Below the study's folder."""
+        """Its run folder, relative to the study's folder."""
         return Path(TRIALS) / slug(self.variant) / str(self.index)
 
     def is_done(self, out: Path) -> bool:
-        """Whether its last checkpoint is there."""
+        """Whether its last checkpoint exists."""
         return (out / self.place / CHECKPOINTS / str(self.config.num_updates)).is_dir()
 
 
 @dataclass(frozen=True)
 class Study:
-    """What is trained, and what for."""
+    """Variants, the number of trials of each, and questions."""
 
     about: str
     variants: dict[str, RunConfig]
-    """By name."""
+    """The settings of each variant, by name."""
     trials: int
-    """Runs of each variant; the k-th one begins with the variant's `--seed` plus k."""
+    """Runs of each variant; the k-th run has the variant's `--seed` plus k."""
     questions: tuple[Question, ...] = ()
     before: tuple[str, ...] = ()
-    """Commands that must be done first, as in `hopplus pretrain ... --out models/scripts`."""
+    """Commands to run first, as in `hopplus pretrain ... --out models/scripts`."""
 
     def __post_init__(self):
         if self.trials < 1:
             raise ValueError(f"trials is {self.trials}; give 1 or more")
         if not self.variants:
-            raise ValueError("the study has no variants; name one at least")
+            raise ValueError("the study has no variants; name at least one")
         slugs = [slug(name) for name in self.variants]
         if len(set(slugs)) < len(slugs) or "" in slugs:
             raise ValueError(f"variants would share a folder ({', '.join(sorted(slugs))}); give them other names")
@@ -99,87 +99,95 @@ class Study:
                     raise ValueError(f"{question.ask!r} compares {name!r}; the variants are {', '.join(self.variants)}")
 
     def all_trials(self) -> Iterator[Trial]:
-        """First trials first: when a study is stopped, every variant has had about as many."""
+        """All trials, the first ones of every variant first, so that a stopped study has about as many of each."""
         for index in range(self.trials):
             for name, config in self.variants.items():
                 yield Trial(name, index, replace(config, seed=config.seed + index))
 
 
 def slug(name: str) -> str:
-    """A variant's folder."""
+    """The name of a variant's folder."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def read_study(path: Path) -> Study:
-    """A study from its file."""
+    """Read a study from its TOML file."""
     try:
-        found = tomllib.loads(path.read_text())
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}; write one, or copy examples/epochs.toml") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no TOML file ({error})") from None
-    if unknown := sorted(found.keys() - KNOWN):
-        raise ValueError(f"{path} says {unknown[0]!r}; it can say {', '.join(sorted(KNOWN))}")
-    variants = found.get("variants", {})
-    flags = found.get("flags", "")
-    questions = [{"metric": RETURNS} | asked for asked in found.get("questions", [])]
+        raise ValueError(f"{path} is no TOML file ({error}); see examples/epochs.toml for one") from None
+    if unknown := sorted(content.keys() - KNOWN):
+        raise ValueError(f"{path} has the key {unknown[0]!r}; the keys are {', '.join(sorted(KNOWN))}")
+    variants = content.get("variants", {})
+    flags = content.get("flags", "")
+    questions = [{"metric": RETURNS} | asked for asked in content.get("questions", [])]
     try:
         return Study(
-            about=str(found.get("about", "")),
+            about=str(content.get("about", "")),
             variants={name: read_variant(f"{typed} {flags}", name) for name, typed in variants.items()},
-            trials=int(found.get("trials", 5)),
+            trials=int(content.get("trials", 5)),
             questions=tuple(read_settings(Question, asked) for asked in questions),
-            before=tuple(map(str, found.get("before", []))),
+            before=tuple(map(str, content.get("before", []))),
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
 def read_variant(typed: str, name: str) -> RunConfig:
-    """What would be typed after `hopplus train`, without --out; one seed unless it says more."""
+    """The settings of a variant from the text after `hopplus train`, without --out; one seed by default."""
     agent, *flags = shlex.split(typed) or [""]
     if agent not in AGENTS:
-        raise ValueError(f"variant {name!r} begins with {agent!r}; begin with an agent: {', '.join(AGENTS)}")
+        raise ValueError(f"variant {name!r} starts with {agent!r}; start with an agent: {', '.join(AGENTS)}")
     usual = RunConfig(agent=agent, seeds=1, learner=learner_of(agent))  # pyright: ignore[reportArgumentType]
     try:
-        config = tyro.cli(RunConfig, args=_last_of_each(flags), default=usual, prog=f"variant {name!r}:")
+        config = tyro.cli(RunConfig, args=_first_of_each(flags), default=usual, prog=f"variant {name!r}:")
     except SystemExit:
-        raise ValueError(f"variant {name!r} has settings that cannot be; see above") from None
-    absolute = lambda folder: str(Path(folder).absolute()) if folder else None  # noqa: E731
-    return replace(config, pretrained=absolute(config.pretrained), begin_with=absolute(config.begin_with))
+        raise ValueError(f"variant {name!r} has flags that cannot be used; correct what is named above") from None
+
+    def absolute(folder):
+        return str(Path(folder).absolute()) if folder else None
+
+    return replace(config, pretrained=absolute(config.pretrained), init_from=absolute(config.init_from))
 
 
-def _last_of_each(flags: list[str]) -> list[str]:
-    """A flag of a variant counts instead of the same one in the study's flags, which come after it."""
-    groups: dict[str, list[str]] = {}
-    current = ""
+def _first_of_each(flags: list[str]) -> list[str]:
+    """The first use of each flag: a variant's own flags come before those of the study, and replace them."""
+    values: list[str] = []
+    given = {"": values}
     for word in flags:
         if word.startswith("--"):
-            current = word if word not in groups else ""
-            if current:
-                groups[current] = [word]
-        elif current:
-            groups[current].append(word)
-    return [word for group in groups.values() for word in group]
+            values = [word]
+            given.setdefault(_setting(word), values)
+        else:
+            values.append(word)
+    return [word for words in given.values() for word in words]
+
+
+def _setting(flag: str) -> str:
+    """The setting that a flag changes; --trust and --no-trust, --a-b and --a_b, --x 9 and --x=9 change one setting."""
+    group, dot, name = flag.partition("=")[0].replace("_", "-").removeprefix("--").rpartition(".")
+    return f"{group}{dot}{name.removeprefix('no-')}"
 
 
 def write_study(study: Study, out: Path) -> None:
-    """What `status` and `report` need to know, and the command of every variant for whoever wants to run one alone."""
+    """Write `study.json`: all that `status` and `report` need, and the command of every variant."""
     out.mkdir(parents=True, exist_ok=True)
     commands = {name: train_command(config, Path("RUN")) for name, config in study.variants.items()}
     write_json(out / STUDY, {"version": __version__, "commands": commands, **asdict(study)})
 
 
 def open_study(out: Path) -> Study:
-    """The study in a folder."""
+    """Read the study in a folder of `hopplus study run`."""
     path = out / STUDY
     if not path.is_file():
         raise ValueError(f"{out} has no {STUDY}; give the folder that `hopplus study run --out` wrote")
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
-        settings = {name: found[name] for name in ("about", "trials", "questions")}
-        variants = {name: read_settings(RunConfig, config) for name, config in found["variants"].items()}
+        content: dict[str, Any] = json.loads(path.read_text())
+        settings = {name: content[name] for name in ("about", "trials", "questions")}
+        variants = {name: read_settings(RunConfig, config) for name, config in content["variants"].items()}
         questions = tuple(read_settings(Question, asked) for asked in settings["questions"])
     except (ValueError, KeyError, AttributeError) as error:
         raise ValueError(f"{path} cannot be read ({error}); run the study again with its file") from None
-    return Study(settings["about"], variants, settings["trials"], questions, tuple(found.get("before", ())))
+    return Study(settings["about"], variants, settings["trials"], questions, tuple(content.get("before", ())))

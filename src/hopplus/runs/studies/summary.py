@@ -1,4 +1,4 @@
-"""What came out of a study: final scores by variant, answers to its questions, curves, and an export for other tools.
+"""The results of a study: final scores by variant, answers to its questions, curves, and an export for other tools.
 
 A score is the mean of a metric over the last fifth of training, one number for each seed of each trial.
 """
@@ -24,12 +24,12 @@ class Curve:
 
     env_steps: np.ndarray
     values: np.ndarray
-    """[updates, seeds]; NaN where a seed had nothing to tell."""
+    """[updates, seeds]; NaN if a seed has no value."""
 
 
 @dataclass(frozen=True)
 class VariantSummary:
-    """How a variant did."""
+    """The scores of a variant."""
 
     name: str
     seeds: int
@@ -39,23 +39,23 @@ class VariantSummary:
     lowest: float
     highest: float
     seconds: float
-    """Of training, summed over trials."""
+    """Seconds of training, summed over trials."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the trials say to a question."""
+    """The answer of the trials to a question."""
 
     question: Question
     difference: Interval
-    """Of the interquartile means, first variant minus second."""
+    """The interquartile mean of the first variant minus that of the second."""
     probability: Interval
-    """That a seed of the first beats one of the second."""
+    """The probability that a seed of the first variant beats one of the second."""
     verdict: str
 
 
 def state_of(trial: Trial, out: Path) -> tuple[State, int, str | None]:
-    """How a trial stands by what is in its folder: its state, updates done, and why it failed."""
+    """The state of a trial from its folder, the updates done, and why it failed."""
     done = last_update(out / trial.place)
     if trial.is_done(out):
         return "done", trial.config.num_updates, None
@@ -66,7 +66,7 @@ def state_of(trial: Trial, out: Path) -> tuple[State, int, str | None]:
 
 
 def last_update(folder: Path) -> int:
-    """The last update that a run has written down, 0 where it has none; only the end of the file is read."""
+    """The last update that a run has written, 0 if there is none; only the end of the file is read."""
     path = folder / TIMING
     if not path.is_file():
         return 0
@@ -82,34 +82,34 @@ def last_update(folder: Path) -> int:
 
 
 def read_curve(study: Study, out: Path, variant: str, metric: str) -> Curve | None:
-    """Of the trials that are done, cut to the shortest; None where there is none."""
+    """The metric of all trials that are done, which are equally long; None if no trial is done."""
     steps, columns = [], []
     for trial in study.all_trials():
         if trial.variant != variant or not trial.is_done(out):
             continue
-        found = read_run(out / trial.place)
-        if metric not in found.metrics:
-            raise ValueError(f"variant {variant!r} records no {metric!r}; it has {', '.join(sorted(found.metrics))}")
-        steps = found.env_steps
-        columns.append(found.metrics[metric])
+        run = read_run(out / trial.place)
+        if metric not in run.metrics:
+            raise ValueError(f"variant {variant!r} records no {metric!r}; give one of {', '.join(sorted(run.metrics))}")
+        steps = run.env_steps
+        columns.append(run.metrics[metric])
     return Curve(np.asarray(steps), np.concatenate(columns, axis=1)) if columns else None
 
 
 def scores_of(curve: Curve) -> np.ndarray:
-    """One for each seed."""
+    """The final score of each seed."""
     final = curve.values[-max(1, round(len(curve.values) * FINAL_SHARE)) :]
     return np.nanmean(final, axis=0)
 
 
 def summarise(study: Study, out: Path, metric: str = RETURNS) -> list[VariantSummary]:
-    """Variants with a trial that is done."""
-    found = []
+    """The summaries of the variants that have a trial that is done."""
+    summaries = []
     for name in study.variants:
         curve = read_curve(study, out, name, metric)
         if curve is None:
             continue
         scores = scores_of(curve)
-        found.append(
+        summaries.append(
             VariantSummary(
                 name,
                 len(scores),
@@ -120,7 +120,7 @@ def summarise(study: Study, out: Path, metric: str = RETURNS) -> list[VariantSum
                 sum(training_seconds(out / trial.place) for trial in study.all_trials() if trial.variant == name),
             )
         )
-    return found
+    return summaries
 
 
 def training_seconds(folder: Path) -> float:
@@ -130,7 +130,7 @@ def training_seconds(folder: Path) -> float:
 
 
 def answer(study: Study, out: Path, question: Question) -> Answer | None:
-    """None where one of the variants has no trial yet that is done."""
+    """The answer to a question; None if one of its variants has no trial that is done."""
     curves = [read_curve(study, out, name, question.metric) for name in question.compare]
     if curves[0] is None or curves[1] is None:
         return None
@@ -152,19 +152,19 @@ def _verdict(difference: Interval, compare: tuple[str, str]) -> str:
 
 
 def marl_eval(study: Study, out: Path) -> dict[str, Any]:
-    """The format of the marl-eval tools: environment, task, algorithm, run, step."""
-    found: dict[str, Any] = {}
+    """The study in the format of the marl-eval tools: environment, task, algorithm, run, step."""
+    exported: dict[str, Any] = {}
     for name, config in study.variants.items():
         curve = read_curve(study, out, name, RETURNS)
         if curve is None:
             continue
         environment, _, task = config.game.rpartition("-")
-        runs = found.setdefault(environment or task, {}).setdefault(task, {}).setdefault(name, {})
+        runs = exported.setdefault(environment or task, {}).setdefault(task, {}).setdefault(name, {})
         for seed, (values, score) in enumerate(zip(curve.values.T, scores_of(curve), strict=True)):
-            told = [(steps, value) for steps, value in zip(curve.env_steps, values, strict=True) if np.isfinite(value)]
+            known = [(steps, value) for steps, value in zip(curve.env_steps, values, strict=True) if np.isfinite(value)]
             steps = {
                 f"step_{index}": {"step_count": int(steps), "mean_episode_return": [float(value)]}
-                for index, (steps, value) in enumerate(told)
+                for index, (steps, value) in enumerate(known)
             }
             runs[f"seed_{seed}"] = steps | {"absolute_metrics": {"mean_episode_return": [float(score)]}}
-    return found
+    return exported

@@ -1,0 +1,9 @@
+from hopplus import agents as agents
+from hopplus.core.version import __version__ as __version__
+from hopplus.doctor import examine as examine
+from hopplus.games import lineup as lineup
+from hopplus.games import make as make
+from hopplus.runs import RunConfig as RunConfig
+from hopplus.runs import evaluate as evaluate
+from hopplus.runs import load as load
+from hopplus.runs import train as train

@@ -1,0 +1,10 @@
+from hopplus.agents.config import OpponentsConfig as OpponentsConfig
+from hopplus.agents.config import PlanningConfig as PlanningConfig
+from hopplus.agents.goals import BeliefState as BeliefState
+from hopplus.agents.goals import GoalModel as GoalModel
+from hopplus.agents.goals import goal_model as goal_model
+from hopplus.agents.named import ABOUT as ABOUT
+from hopplus.agents.named import NAMES as NAMES
+from hopplus.agents.opponents import OpponentModels as OpponentModels
+from hopplus.agents.planner import Planner as Planner
+from hopplus.agents.player import Player as Player

@@ -1,0 +1,11 @@
+"""The named agents: `hopplus train NAME`, `RunConfig.for_agent(NAME)`. Their settings are in `runs.agents`."""
+
+ABOUT = {
+    "ppo": "plain PPO, each seat for itself",
+    "omg": "infers a goal vector of each co-player, models its actions, and conditions its policy on the goals",
+    "direct_om": "models its co-players' actions without goals, and learns from search in the true game",
+    "hop": "infers which kind of prey each co-player is after, and learns from search in the true game",
+    "hop_plus": "has hop's beliefs, learns a world model, and learns from real and imagined rollouts",
+}
+"""A line about each agent, by name."""
+NAMES = tuple(ABOUT)

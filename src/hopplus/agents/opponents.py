@@ -1,0 +1,79 @@
+"""The opponent models of one seat: parameters, inputs and predictions.
+
+Everything is computed from the seat's own view, rotated to the co-player's, so it works in any line-up. All functions
+are written for one seat and mapped over seats.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float32, Key, PyTree
+
+from hopplus.agents.config import OpponentsConfig
+from hopplus.games.game import Game, GameSpec
+from hopplus.models import goals, others
+from hopplus.models.config import OthersConfig
+from hopplus.models.goals import Posterior, Prior
+from hopplus.models.others import OpponentInput, Others
+from hopplus.planning import beliefs
+
+
+class OpponentModels(eqx.Module):
+    """The parameters of one seat's opponent models; None where it has none."""
+
+    others: Others | None
+    """One set of parameters for each co-player, or one for all, stacked."""
+    posterior: Posterior | None
+    prior: Prior | None
+
+
+def num_sets(config: OthersConfig, spec: GameSpec) -> int:
+    """How many sets of parameters a seat has for its co-players' actions."""
+    return {"none": 0, "each": spec.num_agents - 1, "shared": 1}[config.models]
+
+
+def init(config: OpponentsConfig, spec: GameSpec, *, key: Key[Array, ""]) -> OpponentModels:
+    """The opponent models of one seat before training."""
+    others_key, posterior_key, prior_key = jax.random.split(key, 3)
+    size = goals.goal_size(config.goals, spec)
+    sets = num_sets(config.others, spec)
+
+    def init_one(key: Key[Array, ""]) -> Others:
+        return others.init(config.others, spec, size, key=key)
+
+    latent = config.goals.is_latent
+    return OpponentModels(
+        others=jax.vmap(init_one)(jax.random.split(others_key, sets)) if sets else None,
+        posterior=goals.init_posterior(config.goals, spec, key=posterior_key) if latent else None,
+        prior=goals.init_prior(config.goals, spec, key=prior_key) if latent else None,
+    )
+
+
+def opponent_inputs(game: Game, views: PyTree[Array]) -> OpponentInput:
+    """The co-players' views as their models read them."""
+    return jax.vmap(lambda view: others.opponent_input(game.spec, view, game.legal_in_view(view)))(views)
+
+
+def predict(
+    models: OpponentModels, inputs: OpponentInput, goal: Float32[Array, "others goal"]
+) -> Float32[Array, "others actions"]:
+    """Each co-player's action probabilities, given its goal."""
+    return jnp.exp(jax.vmap(others.apply)(by_other(models, goal.shape[0]), inputs, goal))
+
+
+def predict_by_goal(
+    models: OpponentModels, inputs: OpponentInput, num_goals: int
+) -> Float32[Array, "others goals actions"]:
+    """Each co-player's action probabilities for every hindsight goal; the last, `other`, is uniform over legal ones."""
+    num_others = inputs.legal.shape[0]
+    each = [
+        predict(models, inputs, jnp.broadcast_to(jax.nn.one_hot(goal, num_goals), (num_others, num_goals)))
+        for goal in range(num_goals - 1)
+    ]
+    return jnp.stack([*each, jax.vmap(beliefs.uniform)(inputs.legal)], axis=1)
+
+
+def by_other(models: OpponentModels, num_others: int) -> Others:
+    """The parameters of each co-player's model, stacked; co-players that share a set get the same."""
+    assert models.others is not None
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_others, *leaf.shape[1:])), models.others)

@@ -1,0 +1,87 @@
+"""A trained agent that plans before it acts: it passes its beliefs, opponent models and critic to a planner.
+
+Every tree has its own co-players, whose goals are drawn from the belief. A plan is a pure function of the seat's view
+and state, so a planner can take any seat.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Bool, Float32
+
+from hopplus.agents.config import PlanningConfig
+from hopplus.agents.goals import BeliefState
+from hopplus.agents.opponents import opponent_inputs
+from hopplus.agents.player import Player
+from hopplus.games.coplayers import Policy, PolicyState
+from hopplus.games.game import Game, Observation
+from hopplus.models import actor_critic
+from hopplus.planning.model import Model, Plan, best, key_of, soft
+from hopplus.planning.one_step import one_step
+from hopplus.planning.search import search
+
+
+class Planner(Policy):
+    """A player that plans; its own policy is the prior, and its critic values the leaves."""
+
+    player: Player
+    game: Game
+    """What it plans in: the true game, or a learned world."""
+    planning: PlanningConfig = eqx.field(static=True)
+    discount: float = eqx.field(static=True)
+
+    def init(self) -> PolicyState:
+        return self.player.init()
+
+    def next_episode(self, state: PolicyState) -> PolicyState:
+        return self.player.next_episode(state)
+
+    def __call__(self, observation, legal, state):
+        beliefs = self.player.update_beliefs(observation, state)
+        return self.decide(self.plan(observation, beliefs), observation, legal, beliefs), beliefs
+
+    def plan(self, observation: Observation, beliefs: BeliefState) -> Plan:
+        """The value of each own action."""
+        model = Model(self.game, self.evaluate, self.predict_others, self.discount)
+        return self.plan_in(model, observation, beliefs, lambda goals: goals)
+
+    def plan_in(
+        self,
+        model: Model,
+        observation: Observation,
+        beliefs: BeliefState,
+        others_state: Callable[[Float32[Array, "others goal"]], PolicyState],
+    ) -> Plan:
+        """The plan in a given model; `others_state` gives its state of co-players that have these goals."""
+        goal_key, key = jax.random.split(key_of(jax.random.key(0), observation))
+        goals = self.player.goals.draw(beliefs, self.planning.search.trees, key=goal_key)
+        others_states = jax.vmap(others_state)(goals)
+        state = model.game.from_view(observation)
+        if self.planning.kind == "one_step":
+            return one_step(model, state, others_states, key=key)
+        return search(self.planning.search, model, state, others_states, key=key)
+
+    def decide(
+        self, plan: Plan, observation: Observation, legal: Bool[Array, " actions"], beliefs: BeliefState
+    ) -> Float32[Array, " actions"]:
+        """Action probabilities that follow a plan."""
+        log_probabilities, _ = self.evaluate(observation, legal, beliefs.goals)
+        if not self.player.greedy:
+            return self.explore(plan, log_probabilities)
+        return best(replace(plan, values=plan.values + self.planning.policy_weight * log_probabilities))
+
+    def explore(self, plan: Plan, log_probabilities: Float32[Array, " actions"]) -> Float32[Array, " actions"]:
+        """Action probabilities in training, which are also the policy's target."""
+        return soft(plan, self.planning.beta, self.planning.prior_weight * log_probabilities)
+
+    def evaluate(self, view: Observation, legal: Bool[Array, " actions"], others_state: PolicyState):
+        """The own policy and critic, for `planning.model`."""
+        return actor_critic.apply(self.player.params, view, legal, others_state)
+
+    def predict_others(self, views: Observation, legal: Bool[Array, "others actions"], others_state: PolicyState):
+        """The action probabilities of co-players with these goals, for `planning.model`."""
+        player = self.player
+        inputs = opponent_inputs(player.game, views)
+        return player.goals.given(player.opponents, inputs, legal, others_state), others_state

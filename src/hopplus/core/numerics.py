@@ -1,0 +1,39 @@
+"""Numbers that several folders use: metrics, masks, weighted means."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float32
+
+Metrics = dict[str, Array]
+"""Numbers by tag."""
+MASKED = -1e9
+"""The logit of what cannot be."""
+LEAST = 1e-8
+"""No probability is taken for less."""
+
+
+def weighted_mean(numbers: Float32[Array, "*batch"], weights: Array) -> Float32[Array, ""]:
+    """The mean of the numbers with a weight above 0, and 0 where there is none; weights may be flags."""
+    counted = jnp.where(weights > 0, numbers * weights, 0.0)
+    return jnp.sum(counted) / jnp.maximum(jnp.sum(weights), 1e-6 if jnp.issubdtype(weights.dtype, jnp.floating) else 1)
+
+
+def normalised(numbers: Float32[Array, "*batch"], weights: Array) -> Float32[Array, "*batch"]:
+    """The numbers with mean 0 and standard deviation 1 over those with a weight above 0."""
+    centred = numbers - weighted_mean(numbers, weights)
+    return centred / jnp.sqrt(weighted_mean(jnp.square(centred), weights) + 1e-8)
+
+
+def spread(name: str, numbers: Float32[Array, "seats envs time"], mask: Bool[Array, "seats envs time"]) -> Metrics:
+    """Mean, standard deviation, minimum and maximum of each seat's numbers."""
+    least = jnp.min(jnp.where(mask, numbers, jnp.inf), axis=(1, 2))
+    greatest = jnp.max(jnp.where(mask, numbers, -jnp.inf), axis=(1, 2))
+    mean, deviation = jax.vmap(weighted_mean)(numbers, mask), jnp.sqrt(variance(numbers, mask))
+    return {f"{name}_mean": mean, f"{name}_std": deviation, f"{name}_min": least, f"{name}_max": greatest}
+
+
+def variance(
+    numbers: Float32[Array, "seats envs time"], mask: Bool[Array, "seats envs time"]
+) -> Float32[Array, " seats"]:
+    centred = numbers - jax.vmap(weighted_mean)(numbers, mask)[:, None, None]
+    return jax.vmap(weighted_mean)(jnp.square(centred), mask)

@@ -1,0 +1,14 @@
+from hopplus.evaluation.adaptation import all_lineups as all_lineups
+from hopplus.evaluation.crossplay import cross_play as cross_play
+from hopplus.evaluation.decisions import Decisions as Decisions
+from hopplus.evaluation.decisions import decisions_of as decisions_of
+from hopplus.evaluation.fairness import Fairness as Fairness
+from hopplus.evaluation.prediction import Predictions as Predictions
+from hopplus.evaluation.prediction import score as score
+from hopplus.evaluation.selfplay import Played as Played
+from hopplus.evaluation.selfplay import play as play
+from hopplus.evaluation.series import play_series as play_series
+from hopplus.evaluation.statistics import Interval as Interval
+from hopplus.evaluation.statistics import bootstrap as bootstrap
+from hopplus.evaluation.statistics import interquartile_mean as interquartile_mean
+from hopplus.evaluation.statistics import seed_interval as seed_interval

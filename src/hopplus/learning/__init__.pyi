@@ -1,0 +1,12 @@
+from hopplus.learning.config import ImaginationConfig as ImaginationConfig
+from hopplus.learning.config import LearnerConfig as LearnerConfig
+from hopplus.learning.config import ModellingConfig as ModellingConfig
+from hopplus.learning.config import PPOConfig as PPOConfig
+from hopplus.learning.config import ReplayConfig as ReplayConfig
+from hopplus.learning.config import WorldTrainingConfig as WorldTrainingConfig
+from hopplus.learning.learner import train_block as train_block
+from hopplus.learning.learner import train_step as train_step
+from hopplus.learning.pretrain_config import PretrainConfig as PretrainConfig
+from hopplus.learning.state import Learner as Learner
+from hopplus.learning.state import LearnerState as LearnerState
+from hopplus.learning.state import Task as Task

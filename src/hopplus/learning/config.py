@@ -1,0 +1,237 @@
+"""How an agent learns: every setting of the learner. No JAX here."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import tyro
+
+from hopplus.agents.config import OpponentsConfig, PlanningConfig
+from hopplus.core.checks import check_counts, check_number
+from hopplus.core.mesh import MeshConfig
+from hopplus.models.config import ActorCriticConfig, WorldConfig
+
+PriorLoss = Literal["reconstruction", "action", "both"]
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """The objective and how it is optimised."""
+
+    discount: float = 0.99
+    """Worth of a reward one step later."""
+    gae_lambda: float = 0.95
+    """1 is the plain Monte-Carlo return, 0 the one-step return."""
+    clip: float = 0.2
+    """How far the probability ratio may move before the gain is cut off."""
+    value_clip: float = 0.2
+    """How far a value may move in one update, in units of the game's largest reward; 0 turns clipping off."""
+    value_coefficient: float = 0.5
+    """Weight of the value loss."""
+    entropy_coefficient: float = 0.06
+    """Weight of the entropy bonus at the start of a run: enough to find that stags pay before hares dominate."""
+    final_entropy_coefficient: float = 0.003
+    """Its weight at the end of the run; in between it changes linearly."""
+    learning_rate: float = 5e-4
+    """Of Adam."""
+    max_gradient_norm: float = 0.5
+    """Each learner's gradient is scaled down to this norm."""
+    epochs: int = 4
+    """How many times each update goes over its data."""
+    ranked_reward: float = 0.0
+    """Pay +1 at the end of an episode that is among the best of its update, -1 otherwise, and nothing before. The best
+    are those at or above this percentile of the returns, as in 0.75. 0: pay what the game pays."""
+    minibatch_size: int = 512
+    """The most samples of a seat in one gradient step; steps after a seat has left are not samples and cost nothing."""
+
+    def check(self) -> None:
+        """Raise if a setting is out of range."""
+        for name in ("discount", "gae_lambda"):
+            check_number("ppo", name, getattr(self, name), 0 <= getattr(self, name) <= 1, "between 0 and 1")
+        for name in ("clip", "learning_rate", "max_gradient_norm"):
+            check_number("ppo", name, getattr(self, name), getattr(self, name) > 0, "above 0")
+        for name in ("value_clip", "value_coefficient", "entropy_coefficient", "final_entropy_coefficient"):
+            check_number("ppo", name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")
+        check_number("ppo", "ranked_reward", self.ranked_reward, 0 <= self.ranked_reward < 1, "from 0 to below 1")
+        check_counts("ppo", self, "epochs", "minibatch_size")
+
+
+@dataclass(frozen=True)
+class ModellingConfig:
+    """How the opponent models are trained."""
+
+    envs: int = 64
+    """How many of the environments of an update they learn from."""
+    minibatches: int = 4
+    """Gradient steps in each update."""
+    minibatch_size: int = 256
+    """Samples of every co-player in each gradient step of the model of its actions."""
+    rewarded_only: bool = False
+    """Learn a co-player's actions only from steps before an event that pays it; hindsight goals need that anyway."""
+    goal_envs: int = 32
+    """Environments in which goals are selected: the posterior, the prior and, with epsilon, the policy learn there."""
+    minibatch_envs: int = 4
+    """Environments of a gradient step of the posterior, which reads whole episodes."""
+    goal_minibatch_size: int = 64
+    """Samples of every co-player in each gradient step of posterior and prior."""
+    learning_rate: float = 2e-3
+    """Of Adam; a run ends with a fifth of it. 0 keeps pretrained models as they are."""
+    lookahead: int = 5
+    """A co-player's goal is among the states that it reaches in this many steps."""
+    selector: Literal["optimistic", "conservative"] = "optimistic"
+    """Which of them: the best for the seat's own value, or the worst."""
+    epsilon: float = 0.5
+    """How often the policy learns with the selected goal instead of the inferred one at the start of a run; 0 at its
+    end."""
+    posterior_kl: float = 1e-3
+    """Weight of the posterior's KL."""
+    prior_loss: PriorLoss = "both"
+    """What the encoding of a state must predict: the state, the action that the co-player took on the way, or both."""
+    prior_kl: float = 1e-3
+    """Weight of the prior's KL."""
+
+    @property
+    def num_examples(self) -> int:
+        """Samples of every co-player in an update, for the model of its actions."""
+        return self.minibatches * self.minibatch_size
+
+    def check(self) -> None:
+        """Raise if a setting is out of range."""
+        whole = ("envs", "minibatches", "minibatch_size", "goal_envs", "minibatch_envs", "goal_minibatch_size")
+        check_counts("modelling", self, *whole, "lookahead")
+        check_number("modelling", "epsilon", self.epsilon, 0 <= self.epsilon <= 1, "between 0 and 1")
+        for name in ("learning_rate", "posterior_kl", "prior_kl"):
+            check_number("modelling", name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """The replay buffer."""
+
+    size: int = 131_072
+    """Transitions that are kept, for each seed."""
+    envs: int = 32
+    """How many of the environments of an update are added."""
+
+    def check(self) -> None:
+        """Raise if a setting is out of range."""
+        check_counts("replay", self, "size", "envs")
+
+
+@dataclass(frozen=True)
+class WorldTrainingConfig:
+    """How a world is trained."""
+
+    minibatches: int = 8
+    """Gradient steps in each update."""
+    minibatch_size: int = 256
+    """Transitions in each of them, for every member."""
+    learning_rate: float = 3e-3
+    """Of Adam; a run ends with a tenth of it."""
+
+    def check(self) -> None:
+        """Raise if a setting is out of range."""
+        check_counts("world-training", self, "minibatches", "minibatch_size")
+        check_number("world-training", "learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")
+
+
+@dataclass(frozen=True)
+class ImaginationConfig:
+    """What is imagined, and how much it counts."""
+
+    real_ratio: float = 1.0
+    """The share of real data in what the policy learns from; 1 imagines nothing."""
+    length: int = 36
+    """Steps of an imagined rollout from each real state."""
+    critic: Literal["all", "real", "weighted"] = "weighted"
+    """What the critic learns from: all data alike, real data only, or imagined data weighted by trust."""
+    reward: Literal["predicted", "zero"] = "predicted"
+    """What imagined steps pay; zero is for experiments."""
+    counterfactual: float = 0.0
+    """The share of imagined environments whose co-players get goals that were not seen; the others act by belief."""
+    trust: bool = True
+    """Whether imagined data counts less the worse the models predict real play."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything is imagined."""
+        return self.real_ratio < 1
+
+    def check(self) -> None:
+        """Raise if a setting is out of range."""
+        check_number("imagination", "real_ratio", self.real_ratio, 0 < self.real_ratio <= 1, "above 0, and 1 at most")
+        check_counts("imagination", self, "length")
+        fine = 0 <= self.counterfactual <= 1
+        check_number("imagination", "counterfactual", self.counterfactual, fine, "between 0 and 1")
+
+    def num_envs(self, real_steps: int, num_members: int) -> int:
+        """Imagined environments of each seat for that many real steps: equally many for each member of the world."""
+        wanted = round(real_steps * (1 / self.real_ratio - 1) / self.length)
+        return max(wanted // num_members, 1) * num_members
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """How an agent learns."""
+
+    envs: int = 256
+    """Parallel environments, for each seed."""
+    rollout_steps: int = 36
+    """Steps of every environment between two updates."""
+    sharing: Literal["independent", "shared"] = "independent"
+    """Whether each learning seat has its own parameters, or all share one set."""
+    network: ActorCriticConfig = field(default_factory=ActorCriticConfig)
+    """The network of a seat."""
+    opponents: Annotated[OpponentsConfig, tyro.conf.arg(name="")] = field(default_factory=OpponentsConfig)
+    """The opponent models."""
+    modelling: ModellingConfig = field(default_factory=ModellingConfig)
+    """How the opponent models are trained."""
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    """The replay buffer of an agent with a world."""
+    world: WorldConfig = field(default_factory=WorldConfig)
+    """The learned model of the game."""
+    world_training: WorldTrainingConfig = field(default_factory=WorldTrainingConfig)
+    """How the world is trained."""
+    imagination: ImaginationConfig = field(default_factory=ImaginationConfig)
+    """What is imagined with these models."""
+    planning: PlanningConfig = field(default_factory=PlanningConfig)
+    """Whether the agent plans in training: its policy then learns what planning found, instead of PPO's objective."""
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    """The objective."""
+    mesh: MeshConfig = field(default_factory=MeshConfig)
+    """The devices that the run uses."""
+
+    def check(self) -> None:
+        """Raise if settings are out of range or contradict each other.
+
+        A run calls this; raised on creation, tyro would wrap the reason.
+        """
+        parts = (self.network, self.opponents, self.modelling, self.replay, self.world, self.world_training)
+        for part in (*parts, self.imagination, self.planning, self.ppo, self.mesh):
+            part.check()
+        if self.planning.is_used:
+            if not self.opponents.is_used:
+                raise ValueError("--planning.kind needs opponent models; give --others.models each or shared")
+            if self.planning.model == "world" or self.imagination.is_used:
+                raise ValueError(
+                    "an agent that plans in training plans in the true game and imagines nothing; leave out "
+                    "--planning.model and --imagination.real-ratio. After training every agent with a world can plan "
+                    "in it: see `hopplus evaluate --help`"
+                )
+        if self.ppo.ranked_reward and (self.planning.is_used or self.imagination.is_used):
+            raise ValueError(
+                "--ppo.ranked-reward pays in ranks, while planning and imagination add the game's own rewards; leave "
+                "it out, or train ppo or omg"
+            )
+        if self.imagination.is_used and not (self.world.is_used and self.opponents.is_used):
+            raise ValueError(
+                f"--imagination.real-ratio is {self.imagination.real_ratio}, but there is no world or no opponent "
+                "model to imagine with; give --world.members 1 or more and --others.models each, or train hop_plus"
+            )
+        for name, value in (("envs", self.envs), ("rollout-steps", self.rollout_steps)):
+            if value < 1:
+                raise ValueError(f"--{name} is {value}; give 1 or more")
+
+    @property
+    def steps_per_update(self) -> int:
+        """Environment steps of each seed between two updates."""
+        return self.envs * self.rollout_steps

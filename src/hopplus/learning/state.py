@@ -1,0 +1,111 @@
+"""The records of training: what is learned, what a seed holds between two updates, and what an update learns from."""
+
+import equinox as eqx
+from jaxtyping import Array, Float32, Int32, Key, PyTree
+
+from hopplus.games.coplayers import Lineup
+from hopplus.games.game import Game
+from hopplus.games.rollout import EnvState
+from hopplus.learning.episodes import EpisodeStats
+from hopplus.learning.imagination import Branches
+from hopplus.learning.opponent_data import OpponentData
+from hopplus.learning.optim import Trained
+from hopplus.learning.ppo import Batch
+from hopplus.learning.rollout import Trajectory
+from hopplus.models.world import Transition
+
+
+class Task(eqx.Module):
+    """What is learned: a game, the fixed co-players, and the length of the run. It has no arrays, so it is static."""
+
+    game: Game
+    co_players: Lineup
+    """They take the last seats; empty for self-play."""
+    num_updates: int = eqx.field(static=True)
+    """The length of the whole run, over which schedules run."""
+    keep_prior: bool = eqx.field(static=True, default=False)
+    """Whether the prior over goals was pretrained and is not trained further."""
+
+    @property
+    def num_learning(self) -> int:
+        """How many seats learn."""
+        return self.game.spec.num_agents - len(self.co_players.policies)
+
+
+class Learner(eqx.Module):
+    """One set of parameters: a policy, opponent models, a world."""
+
+    policy: Trained
+    opponents: Trained
+    world: Trained | None
+    """The members of the ensemble, stacked; None without a world."""
+
+
+class Keys(eqx.Module):
+    """The random streams of one seed."""
+
+    run: Key[Array, "*seeds"]
+    seats: Key[Array, "*seeds agents"]
+    """Each seat acts with its own stream."""
+    learners: Key[Array, "*seeds learners"]
+
+
+class LearnerState(eqx.Module):
+    """Everything that one seed holds between two updates; seeds are one more leading axis."""
+
+    learners: Learner
+    """One for each learning seat, or one for all, stacked."""
+    envs: EnvState
+    episodes: EpisodeStats
+    replay: PyTree[Array] | None
+    """The buffer of worlds and opponent models; None without a world."""
+    keys: Keys
+    num_updates: Int32[Array, "*seeds"]
+
+
+class Experience(eqx.Module):
+    """What one update learns from; leading axes of what seats saw: seats, envs, time."""
+
+    envs: EnvState
+    """After the rollout."""
+    episodes: EpisodeStats
+    steps: Trajectory
+    last_values: Float32[Array, "envs seats"]
+    """Of the states that the rollout stopped at."""
+    ended: EpisodeStats
+    """The mean over the episodes that ended."""
+    num_ended: Float32[Array, ""]
+    batch: Batch
+    """For the policies."""
+    opponent_data: OpponentData | None
+    """For the opponent models."""
+    goal_data: OpponentData | None
+    """For latent goals: the data of fewer environments."""
+    branches: Branches | None
+    """Where imagined rollouts start."""
+    replay: PyTree[Array] | None
+    transitions: Transition | None
+    """The new transitions, on which worlds are scored."""
+
+
+class UpdateContext(eqx.Module):
+    """What all learners of one update share."""
+
+    remaining: Float32[Array, ""]
+    """The share of the run that is left."""
+    update: Int32[Array, ""]
+    replay: PyTree[Array] | None
+    transitions: Transition | None
+    """New in this update, on which worlds are scored."""
+
+
+class LearnerData(eqx.Module):
+    """What one learner learns from in one update; learners are one more leading axis."""
+
+    batch: Batch
+    opponent_data: OpponentData | None
+    goal_data: OpponentData | None
+    branches: Branches | None
+    order: Int32[Array, "*learners agents"]
+    """The seats in the order of the learner's own seat, or of the first of its seats."""
+    key: Key[Array, "*learners"]

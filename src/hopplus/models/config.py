@@ -1,0 +1,108 @@
+"""The settings of the models. No JAX here."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hopplus.core.checks import check_least
+
+GoalKind = Literal["none", "continuous", "discrete", "hindsight"]
+
+
+@dataclass(frozen=True)
+class ActorCriticConfig:
+    """The network of one seat."""
+
+    hidden: tuple[int, ...] = (128, 128)
+    """Widths of the layers that the policy and the critic share."""
+
+    def check(self) -> None:
+        """Raise if a setting is out of range."""
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"--network.hidden is {self.hidden}; give one width or more, each at least 1")
+
+
+@dataclass(frozen=True)
+class GoalsConfig:
+    """What a co-player may be after, and the networks that infer it."""
+
+    kind: GoalKind = "none"
+    """none; continuous: a vector; discrete: one of a few symbols that are learned; hindsight: the next event of the
+    co-player, such as the prey that it catches, or other."""
+    size: int = 16
+    """Dimensions of a continuous goal, or the number of symbols; the game's events give the number of hindsight
+    goals."""
+    hidden: int = 32
+    """Width of the networks."""
+    evidence: int = 16
+    """Width of what the posterior sums over an episode."""
+
+    def check(self) -> None:
+        """Raise if a setting is out of range."""
+        check_least("goals", self, 1, "size", "hidden", "evidence")
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether hindsight tells what a co-player's goal was."""
+        return self.kind == "hindsight"
+
+    @property
+    def is_latent(self) -> bool:
+        """Whether goals are learned by a prior and a posterior."""
+        return self.kind in ("continuous", "discrete")
+
+    @property
+    def num_outputs(self) -> int:
+        """Mean and log standard deviation of a Gaussian, or a logit for each symbol."""
+        return 2 * self.size if self.kind == "continuous" else self.size
+
+
+@dataclass(frozen=True)
+class OthersConfig:
+    """The opponent model of one co-player, or of all."""
+
+    models: Literal["none", "each", "shared"] = "none"
+    """Whether a seat predicts its co-players: not at all, each with its own parameters, or all with one set."""
+    marginal: bool = False
+    """Whether the model only learns how often each action is taken, whatever the view and the goal: a baseline."""
+    destinations: bool = True
+    """Whether the model reads shortest paths to every cell; otherwise it is a plain network over the view."""
+    hidden: int = 64
+    """Width of the two layers that read the whole view."""
+    keys: int = 8
+    """Width of what is compared with the goal at every cell."""
+
+    def check(self) -> None:
+        """Raise if a setting is out of range."""
+        check_least("others", self, 1, "hidden", "keys")
+
+
+@dataclass(frozen=True)
+class WorldConfig:
+    """The learned model of the game."""
+
+    members: int = 0
+    """Models in the ensemble, each trained on its own samples; they disagree about what is unknown. 0: no world."""
+    hidden: int = 64
+    """Width of the layers that read a cell and a seat."""
+    pooled: int = 16
+    """How many sums over the whole board a seat reads."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there is a world."""
+        return self.members > 0
+
+    def check(self) -> None:
+        """Raise if a setting is out of range."""
+        check_least("world", self, 0, "members")
+        check_least("world", self, 1, "hidden", "pooled")
+
+
+@dataclass(frozen=True)
+class RegressionConfig:
+    """A plain network over the whole board, to compare with."""
+
+    hidden: int = 256
+    """Width of its two layers."""
+    walker_weight: float = 2.0
+    """The weight of a player's plane in the loss; other planes have weight 1."""

@@ -1,0 +1,65 @@
+"""`hopplus train AGENT --help` lists the flags that the agent uses; the others are accepted, and listed on request."""
+
+import re
+
+import pytest
+import tyro
+
+from hopplus.cli.main import main
+from hopplus.cli.train import Choice
+from hopplus.runs.agents import AGENTS
+
+FOR_ALL = {"", "network", "ppo", "mesh", "hosts"}
+OF_OTHERS = {"others", "modelling"}
+GROUPS = {
+    "ppo": FOR_ALL,
+    "omg": FOR_ALL | OF_OTHERS | {"goals"},
+    "direct_om": FOR_ALL | OF_OTHERS | {"planning"},
+    "hop": FOR_ALL | OF_OTHERS | {"goals", "planning"},
+    "hop_plus": FOR_ALL | OF_OTHERS | {"goals", "replay", "world", "world-training", "imagination"},
+}
+MOST = {"ppo": 35, "omg": 58, "direct_om": 50, "hop": 50, "hop_plus": 60}
+"""Flags in the help of an agent; all of them together are about eighty, switches counted once."""
+
+
+def flags_in_help(capsys, *typed):
+    assert main(["train", *typed]) == 0
+    printed = capsys.readouterr().out
+    return set(re.findall(r"^(?:  |│ )(?:-h, )?--([a-z][a-z.-]+)", printed, re.MULTILINE)), printed
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_help_lists_what_the_agent_uses(agent, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    flags, printed = flags_in_help(capsys, agent, "--help")
+    assert {flag.rpartition(".")[0] for flag in flags} == GROUPS[agent]
+    assert len(flags) <= MOST[agent]
+    assert {"out", "game", "steps", "ppo.learning-rate"} <= flags
+    assert printed.rstrip().splitlines()[-1].endswith(f"hopplus train {agent} --help-all")
+    assert flags_in_help(capsys, agent, "-h") == (flags, printed)
+
+
+def test_all_flags_are_listed_on_request(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    everything = {agent: flags_in_help(capsys, agent, "--help-all")[0] for agent in AGENTS}
+    assert all(flags == everything["ppo"] for flags in everything.values())
+    assert len(everything["ppo"]) > 75 and {"world.members", "imagination.trust", "goals.kind"} <= everything["ppo"]
+    assert flags_in_help(capsys, "hop", "--help")[0] < everything["hop"]
+
+
+def test_flags_that_help_does_not_list_are_accepted():
+    typed = "ppo --out run --world.members 1 --others.models each --modelling.epsilon 0.25 --replay.size 64"
+    learner = tyro.cli(Choice, args=typed.split()).config.learner
+    assert (learner.world.members, learner.opponents.others.models, learner.replay.size) == (1, "each", 64)
+    assert learner.modelling.epsilon == 0.25
+    typed = "hop --out run --goals.kind discrete --goals.size 4"
+    hop = tyro.cli(Choice, args=typed.split()).config.learner
+    assert (hop.opponents.goals.kind, hop.opponents.goals.size) == ("discrete", 4)
+
+
+def test_help_of_the_verb_lists_the_agents(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "--help"])
+    assert stopped.value.code == 0
+    printed = capsys.readouterr().out
+    assert all(agent in printed for agent in AGENTS)

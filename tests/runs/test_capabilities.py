@@ -1,0 +1,119 @@
+"""Which agents can learn a game, and what a game must declare for the others."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from hopplus.agents.config import OpponentsConfig
+from hopplus.cli.main import main
+from hopplus.games.presets import PRESETS, make
+from hopplus.learning.config import LearnerConfig, ModellingConfig
+from hopplus.models.config import OthersConfig
+from hopplus.runs import RunConfig, train
+from hopplus.runs.agents import AGENTS, learner_of
+from hopplus.runs.capabilities import agents_for, has_from_view, missing
+
+OWN_GAMES = """
+from dataclasses import replace
+from hopplus.games import MatrixGame, StagHunt
+from hopplus.games.game import Game
+
+class NoEvents(StagHunt):
+    @property
+    def spec(self):
+        return replace(super().spec, events=())
+
+class WrongEvent(StagHunt):
+    @property
+    def spec(self):
+        return replace(super().spec, events=(("catches", "fish"),))
+
+class NoView(StagHunt):
+    from_view = Game.from_view
+
+class Dilemma(MatrixGame):
+    from_view = Game.from_view
+"""
+
+
+@pytest.fixture
+def own_games(tmp_path, monkeypatch):
+    """Games of a user, each without something."""
+    (tmp_path / "own_games.py").write_text(OWN_GAMES)
+    monkeypatch.chdir(tmp_path)
+    return lambda name: make(f"own_games:{name}")
+
+
+def able(game):
+    return {agent for agent, lack in agents_for(game).items() if lack is None}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_agent_can_learn_a_grid_game_and_some_a_matrix_game(name):
+    assert able(make(name)) == ({"ppo", "direct_om"} if name.startswith("matrix") else set(AGENTS))
+
+
+def test_what_is_missing_is_named(own_games):
+    assert able(own_games("NoView")) == {"ppo", "omg", "hop_plus"}
+    assert "write `from_view` in NoView" in str(agents_for(own_games("NoView"))["hop"])
+    assert able(own_games("NoEvents")) == {"ppo", "omg", "direct_om"}
+    assert "`events` of the GameSpec" in str(agents_for(own_games("NoEvents"))["hop_plus"])
+    assert "names 'fish'" in str(agents_for(own_games("WrongEvent"))["hop"])
+    assert able(own_games("Dilemma")) == {"ppo"}
+    assert "declare `planes`" in str(agents_for(own_games("Dilemma"))["omg"])
+    assert has_from_view(make("stag-hunt-4x4")) and not has_from_view(own_games("NoView"))
+
+
+def test_the_settings_decide_not_the_name(own_games):
+    hop, ppo = learner_of("hop"), LearnerConfig()
+    assert missing(replace(hop, planning=ppo.planning), own_games("NoView")) is None
+    assert missing(replace(ppo, world=learner_of("hop_plus").world), own_games("Dilemma"))
+    each = OpponentsConfig(others=OthersConfig(models="each"))
+    paid = replace(ppo, opponents=each, modelling=ModellingConfig(rewarded_only=True))
+    assert "--modelling.rewarded-only" in str(missing(paid, own_games("NoEvents")))
+    assert missing(replace(ppo, modelling=paid.modelling), own_games("NoEvents")) is None
+
+
+@pytest.mark.usefixtures("own_games")
+@pytest.mark.parametrize(
+    ("agent", "game", "reason"),
+    [
+        ("hop", "own_games:NoView", "hop cannot learn own_games:NoView: planning in the true game"),
+        ("hop", "own_games:NoEvents", "list (name, action) pairs as `events` of the GameSpec"),
+        ("hop_plus", "own_games:NoEvents", "`hopplus check own_games:NoEvents` says which agents can"),
+        ("omg", "matrix-stag-hunt", "omg cannot learn matrix-stag-hunt: learned goals"),
+    ],
+)
+def test_training_refuses_before_there_is_a_folder(tmp_path, agent, game, reason, capsys):
+    assert main(["train", agent, "--game", game, "--arenas", "off", "--seeds", "1", "--out", "fresh"]) == 2
+    said = capsys.readouterr().err
+    assert reason in said and "Traceback" not in said
+    assert not (tmp_path / "fresh").exists()
+
+
+@pytest.mark.usefixtures("own_games")
+def test_training_from_python_refuses_too(tmp_path):
+    config = RunConfig(agent="hop", game="own_games:NoView", learner=learner_of("hop"), arenas="off")
+    with pytest.raises(ValueError, match="from_view"):
+        train(config, tmp_path / "fresh")
+    assert not (tmp_path / "fresh").exists()
+
+
+@pytest.mark.usefixtures("own_games")
+def test_check_says_which_agents_can_learn_a_game(capsys):
+    assert main(["check", "own_games:Dilemma", "--episodes", "0"]) == 0
+    lines = capsys.readouterr().out.split("own_games:Dilemma: agents")[1].splitlines()
+    answers = {words[0]: words[1] for line in lines if len(words := line.split()) > 1 and words[0] in AGENTS}
+    assert answers == {"ppo": "yes", "omg": "no:", "direct_om": "no:", "hop": "no:", "hop_plus": "no:"}
+    assert main(["check", "own_games:Dilemma", "--episodes", "0", "--json"]) == 0
+    missing_for = json.loads(capsys.readouterr().out)["missing_for"]
+    assert missing_for["ppo"] is None and "from_view" in missing_for["direct_om"]
+    assert missing_for.keys() == set(AGENTS)
+
+
+def test_games_lists_the_agents_of_each(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["games"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("agents: all") == 4 and printed.count("agents: ppo, direct_om") == 3

@@ -1,0 +1,45 @@
+"""The examples run as they are, and the second one plays a run that the first one trained."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def run_example(name: str, *arguments: str) -> list[str]:
+    line = [sys.executable, str(EXAMPLES / name), *arguments]
+    ended = subprocess.run(line, capture_output=True, text=True, check=False, timeout=600)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The run folder of the first example, and its output."""
+    folder = tmp_path_factory.mktemp("examples") / "run"
+    return folder, run_example("train_and_load.py", str(folder))
+
+
+def test_a_run_is_trained_loaded_evaluated_and_played(trained):
+    folder, printed = trained
+    assert (folder / "config.json").is_file()
+    assert [line.split()[0] for line in printed[:5]] == ["ppo", "omg", "direct_om", "hop", "hop_plus"]
+    assert re.fullmatch(r"self-play: \d+\.\d\d per seat, seed by seed \[\d+\.\d+, \d+\.\d+\]", printed[5])
+    assert [line.split(": ")[0] for line in printed[6:]] == ["run:1", "random", "one episode"]
+
+
+@pytest.mark.parametrize("is_trained", [False, True], ids=["scripts", "trained"])
+def test_the_loop_of_pettingzoo_plays_whole_episodes(trained, is_trained):
+    folder, _ = trained
+    printed = run_example("pettingzoo_loop.py", *([str(folder)] if is_trained else []))
+    assert [line.split(":")[0] for line in printed] == ["episode 0", "episode 1", "episode 2"]
+    assert all(line.count("player_") == (2 if is_trained else 4) for line in printed)
+
+
+def test_examples_are_short():
+    for path in EXAMPLES.glob("*.py"):
+        assert len(path.read_text().splitlines()) < 60, path.name
