@@ -126,7 +126,8 @@ class Writer:
                 raise ValueError(f"results/{row.file}.json has no {asked}")
             return absent
         name, _, spec = form.strip().partition(" ")
-        return FORMATS[name](first, spec) if name in FORMATS else format(first, form.strip())
+        shown = FORMATS[name](first, spec) if name in FORMATS else format(first, form.strip())
+        return shown.replace(" to ", " 至 ") if name == "interval" and self.language == "zh" else shown
 
     def _value(self, path: str, row: Row) -> Any:
         if path in row.words:

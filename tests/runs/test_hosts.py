@@ -34,8 +34,9 @@ def start(out: Path, cache: Path, mesh: str, *, updates: int) -> list[subprocess
     return [subprocess.Popen(host, env=environment, **pipes) for host in hosts]
 
 
-def on_one(out: Path, more: str = "", *, updates: int) -> None:
-    line = train_line(out, f"--checkpoint-every {EVERY} {more}", updates=updates)
+def on_one(out: Path, *, updates: int) -> None:
+    """Without the checkpoints that only a killed run needs: writing them takes most of the time."""
+    line = train_line(out, f"--checkpoint-every {MANY}", updates=updates)
     subprocess.run([sys.executable, "-c", PROGRAM, *line], env=as_users_run(), check=True, timeout=PATIENCE)
 
 

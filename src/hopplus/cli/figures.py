@@ -30,6 +30,8 @@ def rounded(number: float) -> float:
     More digits are kept only if rounding twice would differ from rounding once: 2.89549 stays, because 2.8955 would
     be printed with three decimals as 2.896.
     """
+    if abs(number) < 1e5 and float(f"{number:.5g}") == number:
+        return number
     if number == 0 or abs(number) >= 1e5:
         return float(round(number))
     decimals = 4 - math.floor(math.log10(abs(number)))
