@@ -5,9 +5,9 @@ import re
 import pytest
 import tyro
 
+from hopplus.agents.named import NAMES
 from hopplus.cli.main import main
 from hopplus.cli.train import Choice
-from hopplus.runs.agents import AGENTS
 
 FOR_ALL = {"", "network", "ppo", "mesh", "hosts"}
 OF_OTHERS = {"others", "modelling"}
@@ -28,7 +28,7 @@ def flags_in_help(capsys, *typed):
     return set(re.findall(r"^(?:  |│ )(?:-h, )?--([a-z][a-z.-]+)", printed, re.MULTILINE)), printed
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", NAMES)
 def test_help_lists_what_the_agent_uses(agent, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     flags, printed = flags_in_help(capsys, agent, "--help")
@@ -41,7 +41,7 @@ def test_help_lists_what_the_agent_uses(agent, capsys, monkeypatch):
 
 def test_all_flags_are_listed_on_request(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    everything = {agent: flags_in_help(capsys, agent, "--help-all")[0] for agent in AGENTS}
+    everything = {agent: flags_in_help(capsys, agent, "--help-all")[0] for agent in NAMES}
     assert all(flags == everything["ppo"] for flags in everything.values())
     assert len(everything["ppo"]) > 75 and {"world.members", "imagination.trust", "goals.kind"} <= everything["ppo"]
     assert flags_in_help(capsys, "hop", "--help")[0] < everything["hop"]
@@ -62,4 +62,4 @@ def test_help_of_the_verb_lists_the_agents(capsys):
         main(["train", "--help"])
     assert stopped.value.code == 0
     printed = capsys.readouterr().out
-    assert all(agent in printed for agent in AGENTS)
+    assert all(agent in printed for agent in NAMES)

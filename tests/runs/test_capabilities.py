@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 
 from hopplus.agents.config import OpponentsConfig
+from hopplus.agents.named import NAMES
 from hopplus.cli.main import main
 from hopplus.games.presets import PRESETS, make
 from hopplus.learning.config import LearnerConfig, ModellingConfig
 from hopplus.models.config import OthersConfig
 from hopplus.runs import RunConfig, train
-from hopplus.runs.agents import AGENTS, learner_of
+from hopplus.runs.agents import learner_of
 from hopplus.runs.capabilities import agents_for, has_from_view, missing
 
 OWN_GAMES = """
@@ -51,7 +52,7 @@ def able(game):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_agent_can_learn_a_grid_game_and_some_a_matrix_game(name):
-    assert able(make(name)) == ({"ppo", "direct_om"} if name.startswith("matrix") else set(AGENTS))
+    assert able(make(name)) == ({"ppo", "direct_om"} if name.startswith("matrix") else set(NAMES))
 
 
 def test_what_is_missing_is_named(own_games):
@@ -104,12 +105,12 @@ def test_training_from_python_refuses_too(tmp_path):
 def test_check_says_which_agents_can_learn_a_game(capsys):
     assert main(["check", "own_games:Dilemma", "--episodes", "0"]) == 0
     lines = capsys.readouterr().out.split("own_games:Dilemma: agents")[1].splitlines()
-    answers = {words[0]: words[1] for line in lines if len(words := line.split()) > 1 and words[0] in AGENTS}
+    answers = {words[0]: words[1] for line in lines if len(words := line.split()) > 1 and words[0] in NAMES}
     assert answers == {"ppo": "yes", "omg": "no:", "direct_om": "no:", "hop": "no:", "hop_plus": "no:"}
     assert main(["check", "own_games:Dilemma", "--episodes", "0", "--json"]) == 0
     missing_for = json.loads(capsys.readouterr().out)["missing_for"]
     assert missing_for["ppo"] is None and "from_view" in missing_for["direct_om"]
-    assert missing_for.keys() == set(AGENTS)
+    assert missing_for.keys() == set(NAMES)
 
 
 def test_games_lists_the_agents_of_each(capsys, monkeypatch):

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from hopplus.agents.named import NAMES
 from hopplus.cli.main import main
 from hopplus.games.bridges.pettingzoo import parallel_env
 from hopplus.games.coplayers import Lineup, read_policies
@@ -20,7 +21,7 @@ from hopplus.games.rollout import play_episode
 from hopplus.learning.config import LearnerConfig, PPOConfig
 from hopplus.models.config import WorldConfig
 from hopplus.runs import RunConfig, load, train, training
-from hopplus.runs.agents import AGENTS, learner_of
+from hopplus.runs.agents import learner_of
 from hopplus.runs.folder import open_folder
 from runs.tiny import assert_same_run, compile_rarely, config, events, read_lines, train_line
 
@@ -248,7 +249,7 @@ def test_a_run_whose_world_learns_more_slowly_cannot_become_longer(tmp_path):
         open_folder(tmp_path, RunConfig(steps=200_000, learner=usual))
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", NAMES)
 def test_an_agent_named_in_python_is_that_agent(agent):
     """`RunConfig(agent="hop")` once trained plain PPO under the name of hop."""
     assert RunConfig(agent=agent).learner == learner_of(agent) == RunConfig.for_agent(agent).learner

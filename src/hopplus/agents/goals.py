@@ -114,7 +114,7 @@ class GoalModel(Protocol):
         ...
 
     def now(
-        self, models: OpponentModels, game: Game, views: Observation, state: BeliefState, goal: Array
+        self, models: OpponentModels, views: Observation, state: BeliefState, goal: Array
     ) -> Float32[Array, "others actions"]:
         """The co-players' action probabilities in the state of the last update, under a belief or a goal vector."""
         ...
@@ -122,7 +122,7 @@ class GoalModel(Protocol):
     def pursue(
         self, predicted: Float32[Array, "others actions"], goal: Float32[Array, "others goal"]
     ) -> Float32[Array, "others actions"]:
-        """The same probabilities for co-players that are known to pursue one goal and no other."""
+        """The probabilities of co-players that pursue one goal and no other."""
         ...
 
     def evidence(
@@ -171,9 +171,9 @@ class _Goals:
         return predict(models, inputs, goal)
 
     def now(
-        self, models: OpponentModels, game: Game, views: Observation, state: BeliefState, goal: Array
+        self, models: OpponentModels, views: Observation, state: BeliefState, goal: Array
     ) -> Float32[Array, "others actions"]:
-        return predict(models, opponent_inputs(game, views), goal)
+        return predict(models, opponent_inputs(self.game, views), goal)
 
     def pursue(
         self, predicted: Float32[Array, "others actions"], goal: Float32[Array, "others goal"]
@@ -264,7 +264,7 @@ class HindsightGoals(_Goals):
         return jnp.where(goal[:, -1:] > 0, jax.vmap(beliefs.uniform)(legal), predicted)
 
     def now(
-        self, models: OpponentModels, game: Game, views: Observation, state: BeliefState, goal: Array
+        self, models: OpponentModels, views: Observation, state: BeliefState, goal: Array
     ) -> Float32[Array, "others actions"]:
         return jax.vmap(beliefs.predictive)(goal, state.memory.predicted)
 

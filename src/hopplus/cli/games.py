@@ -5,10 +5,10 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from hopplus.agents.named import NAMES
 from hopplus.cli.tables import make_table
 from hopplus.games.coplayers import scripts_for
 from hopplus.games.presets import PRESETS
-from hopplus.runs.agents import AGENTS
 from hopplus.runs.capabilities import agents_for
 
 GameName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="GAME")]
@@ -23,7 +23,7 @@ def games() -> int:
         spec = game.spec
         board = f"{spec.height}x{spec.width}" if spec.planes else "none"
         able = [agent for agent, missing in agents_for(game).items() if missing is None]
-        agents = "all" if len(able) == len(AGENTS) else ", ".join(able)
+        agents = "all" if len(able) == len(NAMES) else ", ".join(able)
         lines = f"{preset.about}\n[dim]scripts: {', '.join(scripts_for(spec))}\nagents: {agents}[/]"
         table.add_row(name, str(spec.num_agents), board, str(spec.horizon), lines)
     Console().print(table)

@@ -22,7 +22,7 @@ MOST_ENVS = 256
 def judge_others(folder: Path, episodes: int, co_players: str | None, seed: int) -> dict[str, Any]:
     """The contents of `others.json`."""
     run = load(folder)
-    if run.config.learner.opponents.others.models == "none":
+    if not run.config.learner.opponents.is_used:
         raise ValueError(f"{folder} is a run of {run.config.agent}, which has no opponent models; train omg or hop")
     lineup, names = seat_players(run, co_players, greedy=False)
     num_envs = min(episodes, MOST_ENVS)

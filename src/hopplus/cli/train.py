@@ -7,10 +7,11 @@ from typing import Annotated, Any, Union, get_type_hints
 
 import tyro
 
+from hopplus.agents.named import ABOUT, NAMES
 from hopplus.core.devices import use_cores
 from hopplus.core.mesh import MeshConfig, num_cores
 from hopplus.learning.config import LearnerConfig
-from hopplus.runs.agents import ABOUT, AGENTS, learner_of
+from hopplus.runs.agents import learner_of
 from hopplus.runs.capabilities import unused_flags
 from hopplus.runs.config import RunConfig
 from hopplus.runs.hosts import HostLostError, HostsConfig, is_first, join, leave
@@ -39,12 +40,12 @@ def _choice(agent: str) -> Any:
     return Annotated[_arguments(_usual(agent)), subcommand]
 
 
-Choice: Any = Union[tuple(_choice(agent) for agent in AGENTS)]  # noqa: UP007
+Choice: Any = Union[tuple(_choice(agent) for agent in NAMES)]  # noqa: UP007
 
 
 def asks_for_help(typed: list[str]) -> bool:
     """Whether a command line asks for the help of one agent."""
-    return typed[:1] == ["train"] and typed[1:2] in [[agent] for agent in AGENTS] and bool({*HELP, HELP_ALL} & {*typed})
+    return typed[:1] == ["train"] and typed[1:2] in [[agent] for agent in NAMES] and bool({*HELP, HELP_ALL} & {*typed})
 
 
 def print_help(typed: list[str]) -> int:

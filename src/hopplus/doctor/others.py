@@ -31,7 +31,7 @@ UNMOVED = 1e-4
 
 def ask(examined: ExaminedRun) -> Iterator[Finding]:
     """Yield the findings."""
-    if examined.learner.opponents.others.models == "none":
+    if not examined.learner.opponents.is_used:
         yield Finding("models", "others", "exact", "fine", "this agent has no opponent models")
         return
     if finding := rollout_checks.examples_after_leaving(examined):

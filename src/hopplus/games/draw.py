@@ -13,13 +13,15 @@ import equinox as eqx
 import jax
 import numpy as np
 from rich import box
+from rich import table as rich_table
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.style import Style
-from rich.table import Table
 from rich.text import Text
 
 from hopplus.games.game import NO_ACTION, Game, GameSpec
+
+RichTable: Any = vars(rich_table)["Table"]
 
 PLAYER_COLOURS = (
     "#1f6feb",
@@ -232,7 +234,7 @@ def terminal(
     cells = _board_text(spec, frame, caught)
     board = Panel(cells, box=box.ROUNDED, padding=0, expand=False, border_style="bright_black")
     room = TEXT_COLUMNS - (spec.width * _cell_columns(spec) + 3)
-    body = Table.grid(padding=(0, 1))
+    body = RichTable.grid(padding=(0, 1))
     if room >= sum(_table_columns(spec)) + (POLICY_COLUMNS if names else 0):
         body.add_row(board, _seat_table(spec, frame, names, room))
     else:
@@ -247,9 +249,9 @@ def _table_columns(spec: GameSpec) -> tuple[int, int, int]:
     return 6 if spec.num_agents < 10 else 9, 2 + max(len("last action"), *map(len, spec.action_names)), 9
 
 
-def _seat_table(spec: GameSpec, frame: Frame, names: Sequence[str] | None, room: int) -> Table:
+def _seat_table(spec: GameSpec, frame: Frame, names: Sequence[str] | None, room: int) -> Any:
     seat_columns, action_columns, return_columns = _table_columns(spec)
-    table = Table(box=None, padding=(0, 1), header_style="bright_black")
+    table = RichTable(box=None, padding=(0, 1), header_style="bright_black")
     table.add_column("seat", min_width=seat_columns - 2)
     if names is not None:
         most = room - seat_columns - action_columns - return_columns - 2

@@ -79,7 +79,7 @@ class ImaginedPlayers(eqx.Module):
         log_probabilities, value = actor_critic.apply(self.params, view, legal[0], beliefs.goals)
         goal = jnp.where(co_players.is_counterfactual, co_players.goals, beliefs.goals)
         views = jax.tree.map(lambda leaf: leaf[1:], observations)
-        predicted = jnp.where(legal[1:], self.goals.now(self.opponents, self.game, views, beliefs, goal), 0.0)
+        predicted = jnp.where(legal[1:], self.goals.now(self.opponents, views, beliefs, goal), 0.0)
         pursued = self.goals.pursue(predicted, co_players.goals)
         predicted = jnp.where(co_players.is_counterfactual, pursued, predicted)
         probabilities = jnp.concatenate([jnp.exp(log_probabilities)[None], predicted])

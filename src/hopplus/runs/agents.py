@@ -3,19 +3,16 @@
 from dataclasses import replace
 
 from hopplus.agents.config import OpponentsConfig, PlanningConfig
-from hopplus.agents.named import ABOUT as ABOUT
 from hopplus.agents.named import NAMES
 from hopplus.learning.config import ImaginationConfig, LearnerConfig
 from hopplus.models.config import GoalsConfig, OthersConfig, WorldConfig
 from hopplus.planning.config import SearchConfig
 
-AGENTS = NAMES
-
 
 def parts_of(learner: LearnerConfig) -> list[str]:
     """The parts that a learner has besides its policy and critic, in words."""
     parts = {
-        "opponent models": learner.opponents.others.models != "none",
+        "opponent models": learner.opponents.is_used,
         "planning": learner.planning.is_used,
         "a world": learner.world.is_used,
     }

@@ -4,9 +4,10 @@
 `hopplus check` and `hopplus games` print its answer.
 """
 
+from hopplus.agents.named import NAMES
 from hopplus.games.game import Game
 from hopplus.learning.config import LearnerConfig
-from hopplus.runs.agents import AGENTS, learner_of
+from hopplus.runs.agents import learner_of
 
 LATENT_ONLY = (
     "goal_envs",
@@ -28,7 +29,7 @@ def missing(learner: LearnerConfig, game: Game) -> str | None:
     if learner.planning.is_used and learner.planning.model == "game" and not has_from_view(game):
         needs = "planning in the true game (--planning.kind) needs a state to start from"
         return f"{needs}: write `from_view` in {type(game).__name__}"
-    rewarded_only = learner.opponents.others.models != "none" and learner.modelling.rewarded_only
+    rewarded_only = learner.opponents.is_used and learner.modelling.rewarded_only
     if goals.kind == "hindsight" or rewarded_only:
         what = "--goals.kind hindsight" if goals.kind == "hindsight" else "--modelling.rewarded-only"
         needs = f"{what} needs events that pay: "
@@ -51,13 +52,13 @@ def has_from_view(game: Game) -> bool:
 
 def agents_for(game: Game) -> dict[str, str | None]:
     """What the game is missing for each named agent; None for an agent that can learn it."""
-    return {agent: missing(learner_of(agent), game) for agent in AGENTS}
+    return {agent: missing(learner_of(agent), game) for agent in NAMES}
 
 
 def unused_flags(learner: LearnerConfig) -> frozenset[str]:
     """The flags, and groups of flags, that these learner settings do not use, as field names without `--`."""
     goals, unused = learner.opponents.goals, set[str]()
-    if learner.opponents.others.models == "none":
+    if not learner.opponents.is_used:
         unused |= {"pretrained", "goals", "others", "modelling"}
     elif not goals.is_latent:
         unused |= {f"modelling.{name}" for name in LATENT_ONLY}

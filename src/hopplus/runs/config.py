@@ -72,7 +72,7 @@ class RunConfig:
             raise ValueError(
                 f"--mesh.seeds is {self.learner.mesh.seeds}, but --seeds is {self.seeds}; give a number that divides it"
             )
-        if self.pretrained is not None and self.learner.opponents.others.models == "none":
+        if self.pretrained is not None and not self.learner.opponents.is_used:
             raise ValueError(f"--pretrained: {self.agent} has no opponent models; train omg or hop")
         if self.steps < self.learner.steps_per_update:
             raise ValueError(

@@ -32,7 +32,8 @@ from typing import Any
 import tyro
 
 from hopplus import __version__
-from hopplus.runs.agents import AGENTS, learner_of
+from hopplus.agents.named import NAMES
+from hopplus.runs.agents import learner_of
 from hopplus.runs.command import train_command
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, read_settings, write_json
@@ -138,8 +139,8 @@ def read_study(path: Path) -> Study:
 def read_variant(typed: str, name: str) -> RunConfig:
     """The settings of a variant from the text after `hopplus train`, without --out; one seed by default."""
     agent, *flags = shlex.split(typed) or [""]
-    if agent not in AGENTS:
-        raise ValueError(f"variant {name!r} starts with {agent!r}; start with an agent: {', '.join(AGENTS)}")
+    if agent not in NAMES:
+        raise ValueError(f"variant {name!r} starts with {agent!r}; start with an agent: {', '.join(NAMES)}")
     usual = RunConfig(agent=agent, seeds=1, learner=learner_of(agent))  # pyright: ignore[reportArgumentType]
     try:
         config = tyro.cli(RunConfig, args=_first_of_each(flags), default=usual, prog=f"variant {name!r}:")
