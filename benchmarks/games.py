@@ -68,7 +68,7 @@ def product(num_envs: int, game: Game | None = None) -> Program:
     envs = replace(envs, state=replace(envs.state, time=spread_times(num_envs)))
 
     def recorded(step: Step) -> tuple[Array, ...]:
-        return step.observation.planes, step.actions, step.rewards, step.terminated_after
+        return step.observation["planes"], step.actions, step.rewards, step.terminated_after
 
     def play(envs: EnvState, key: Array, num_steps: int) -> tuple[EnvState, Any]:
         def one_env(env: EnvState, key: Array) -> tuple[EnvState, Any]:
@@ -206,7 +206,7 @@ def scale() -> list[dict[str, float]]:
     programs, figures = [], []
     for game in games:
         state = jax.eval_shape(lambda game=game: game.reset(key=jax.random.key(0)))
-        view_bytes = state_bytes(jax.eval_shape(game.observe, state).planes)
+        view_bytes = state_bytes(jax.eval_shape(game.observe, state)["planes"])
         num_envs = int(min(LARGEST, max(8, SCALING_VIEW_BYTES // view_bytes)))
         PROGRESS.print(f"setting up {game.num_players} seats")
         programs.append(replace(product(num_envs, game), name=f"{game.num_players} seats"))
@@ -243,7 +243,7 @@ def check_bare_step(num_envs: int = LARGEST) -> None:
         ours = as_product_state(state)
         our_after, our_rewards = jax.vmap(game.step)(ours, actions.T, key=jax.random.split(key, num_envs))
         return {
-            "views": (bare.views(state), jax.vmap(game.observe)(ours).planes),
+            "views": (bare.views(state), jax.vmap(game.observe)(ours)["planes"]),
             "legal actions": (jnp.stack(bare.legal(state), axis=-1).swapaxes(0, 1), jax.vmap(game.legal)(ours)),
             "rewards": (rewards.T, our_rewards),
             "next states": (as_product_state(after), our_after),

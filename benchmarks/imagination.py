@@ -80,7 +80,7 @@ def networks_alone(game: Any, config: Any, params: Any, models: Any, member: Any
         inputs = opponents.opponent_inputs(game, views_of_others(spec, view))
         predicted = opponents.predict_by_goal(models, inputs, start.goals.shape[-1])
         log_probabilities, value = actor_critic.apply(params, view, legal[0], start.goals)
-        now = Situation(view.planes, jnp.int32(0), actions, jnp.zeros(spec.num_agents, bool))
+        now = Situation(view["planes"], jnp.int32(0), actions, jnp.zeros(spec.num_agents, bool))
         outcome = jax.tree.leaves(world.apply(member, spec, now))
         return predicted.sum() + log_probabilities.sum() + value + sum(leaf.sum() for leaf in outcome)
 

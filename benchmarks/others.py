@@ -61,7 +61,7 @@ def samples_of(held_out: Episodes, data: Material, predicted: Any, best: Any, ma
     on_board = np.asarray(data.data.valid)
     times = np.broadcast_to(np.arange(on_board.shape[1])[None, :, None] / on_board.shape[1], on_board.shape)
     kinds = np.broadcast_to(np.asarray(held_out.kinds)[:, None], on_board.shape)
-    last = np.asarray(data.inputs.observation.last_actions)[..., 0]
+    last = np.asarray(data.inputs.observation["last_actions"])[..., 0]
     return Predictions(
         probabilities=_normal(np.asarray(predicted)[on_board]),
         actions=np.asarray(held_out.actions)[on_board],

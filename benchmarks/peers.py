@@ -42,8 +42,8 @@ def jumanji_foraging(num_envs: int, *, grid_observation: bool) -> Program:
 @cache
 def _foraging(grid_observation: bool) -> tuple[Any, Any]:
     """The environment, and the beginning of many episodes. Of its two wrappers for fresh ones, this was faster here."""
-    with _quietly():
-        from jumanji.environments import LevelBasedForaging  # pyright: ignore[reportMissingImports]
+    with quietly():
+        from jumanji.environments.routing.lbf.env import LevelBasedForaging  # pyright: ignore[reportMissingImports]
         from jumanji.environments.routing.lbf.generator import RandomGenerator  # pyright: ignore[reportMissingImports]
         from jumanji.wrappers import AutoResetWrapper  # pyright: ignore[reportMissingImports]
 
@@ -74,7 +74,7 @@ def jaxmarl_game(num_envs: int, *, game: str) -> Program:
 
 @cache
 def _jaxmarl_env(game: str) -> tuple[Any, Any]:
-    with _quietly():
+    with quietly():
         import jaxmarl
 
         env = jaxmarl.make(game)
@@ -88,7 +88,7 @@ def _some(first: Any, num_envs: int) -> Any:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Their greetings go to stderr, even where an import of theirs resets `sys.stdout`; their warnings nowhere."""
     warnings.filterwarnings("ignore", "scatter inputs have incompatible types", FutureWarning)
     sys.stdout.flush()

@@ -69,7 +69,7 @@ def random_co_players() -> Iterator[None]:
 
     def anything(models: Any, seen: Any, goal: Any) -> Any:
         honest = predict(models, seen, goal)
-        noise = jnp.sin(1e3 * jnp.arange(1, honest.shape[-1] + 1) * (1 + seen.observation.time[:, None]))
+        noise = jnp.sin(1e3 * jnp.arange(1, honest.shape[-1] + 1) * (1 + seen.observation["time"][:, None]))
         return jax.nn.softmax(jnp.where(seen.legal, 4.0 * noise, -1e9))
 
     with patch.object(opponents, "predict", anything), patch.object(goals, "predict", anything):

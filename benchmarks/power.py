@@ -50,7 +50,7 @@ class Subject:
 
     def findings(self, played: GamePlayed | EnvPlayed) -> list[Finding]:
         if isinstance(played, GamePlayed):
-            return game_findings(played, events=True, advice=Advice("", ""))
+            return game_findings(played, {"player": range(played.returns.shape[1])}, advice=Advice("", ""))
         agents = Foraging().possible_agents
         return env_findings(played, agents, range(len(agents)), suffix="", advice=Advice("", ""))
 

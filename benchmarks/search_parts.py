@@ -18,7 +18,8 @@ from hopplus.agents import opponents
 from hopplus.agents.planner import Planner
 from hopplus.agents.player import Player
 from hopplus.core.devices import over_devices
-from hopplus.games.game import Game, Observation
+from hopplus.games.fields import Observation
+from hopplus.games.game import Game
 from hopplus.models import actor_critic
 from hopplus.models.goals import goal_size
 from hopplus.planning.config import SearchConfig
@@ -35,7 +36,11 @@ def planner_of(agent: str, game: Game, search: SearchConfig) -> Planner:
     size = goal_size(config.opponents.goals, game.spec)
     params = actor_critic.init(config.network, game.spec, size, key=jax.random.key(0))
     player = Player(
-        params, opponents.init(config.opponents, game.spec, key=jax.random.key(1)), game, config.opponents, greedy=True
+        params,
+        opponents.init(config.opponents, game.spec, size, key=jax.random.key(1)),
+        game,
+        config.opponents,
+        greedy=True,
     )
     return Planner(player, game, replace(config.planning, search=search), config.ppo.discount)
 
@@ -144,7 +149,7 @@ def _seeing(planner: Planner, state: Any, goals: Array, before: Array, key: Arra
 def _views(game: Game, state: Any, before: Array) -> tuple[Observation, Array]:
     """They depend, by too little to matter, on what was found before: so the compiler must ask every time."""
     views = game.observe(state)
-    return replace(views, time=views.time + 1e-9 * before), game.legal(state)
+    return {**views, "time": views["time"] + 1e-9 * before}, game.legal(state)
 
 
 def _sum(tree: Any) -> Array:

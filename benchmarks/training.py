@@ -26,8 +26,8 @@ import torch  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 from bare_ppo import make_update  # noqa: E402
 from flops import matmul_peak, update_flops  # noqa: E402
+from hopplus.games.fields import num_features  # noqa: E402
 from hopplus.learning.config import LearnerConfig  # noqa: E402
-from hopplus.models.inputs import num_features  # noqa: E402
 from hopplus.runs.config import RunConfig  # noqa: E402
 from hopplus.runs.training import compile_program, seed_keys  # noqa: E402
 from measure import Program, measure, print_json, print_table, short, times_as_fast  # noqa: E402
@@ -117,7 +117,7 @@ def _torch_update(seed: int):
 
 def peak_share(side: int, program: Program, active: float, peak: float) -> float:
     """The share of the machine's matmul peak that the dense layers reach; what is masked out is not computed."""
-    inputs = num_features(RunConfig(game=GAMES[side], arenas="off").evaluation_game.spec)
+    inputs = num_features(RunConfig(game=GAMES[side], arenas="off").evaluation_game.spec.observation)
     acted = update_flops(inputs, Settings(num_epochs=0))
     learned = update_flops(inputs, SETTINGS) - acted
     return (acted + active * learned) * program.steps_per_second / SETTINGS.env_steps_per_update / peak

@@ -24,6 +24,9 @@ install_import_hook("hopplus", "beartype.beartype")
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_num_cpu_devices", 2)
 
+# Tracing makes very many small objects that live on; looking for cycles among them less often saves time.
+gc.set_threshold(100_000, 50, 100)
+
 CLEAR_ABOVE = 1000
 """Megabytes. A process that is larger after a file of tests forgets what it has compiled: the next file needs little of
 it, and finds that in the compilation cache on disk, if there is one."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from hopplus.doctor.faults import TieToTheLowestSeat
 from hopplus.games.board import Board
-from hopplus.games.game import Observation
 from hopplus.games.stag_hunt import StagHunt
 
 SMALL = Board(4, 4)
@@ -71,7 +70,7 @@ class ViewInSeatOrder(StagHunt):
     def observe(self, state):
         seen = super().observe(state)
         planes = jnp.where(state.present[:, None, None, None], self.board(state), jnp.uint8(0))
-        return Observation(planes, seen.time, seen.last_actions)
+        return {**seen, "planes": planes}
 
 
 class ActionsNotTurned(StagHunt):
@@ -80,7 +79,7 @@ class ActionsNotTurned(StagHunt):
     def observe(self, state):
         seen = super().observe(state)
         last = jnp.where(state.present[:, None], state.last_actions, -1)
-        return Observation(seen.planes, seen.time, last)
+        return {**seen, "last_actions": last}
 
 
 class NonFiniteReward(StagHunt):

@@ -94,9 +94,9 @@ def look(game: Game, state: Any) -> SimpleNamespace:
     return SimpleNamespace(
         legal=[set(np.flatnonzero(of_seat).tolist()) for of_seat in legal],
         over=terminated.tolist(),
-        planes=seen.planes,
-        time=seen.time.tolist(),
-        last_actions=seen.last_actions.tolist(),
+        planes=seen["planes"],
+        time=seen["time"].tolist(),
+        last_actions=seen["last_actions"].tolist(),
     )
 
 

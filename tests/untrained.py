@@ -1,5 +1,7 @@
 """Untrained players and planners: what they know of the game is what they plan in."""
 
+from functools import cache
+
 import jax
 
 from hopplus.agents import opponents
@@ -18,10 +20,21 @@ OPPONENTS = OpponentsConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="
 SMALL = SearchConfig(trees=6, simulations=14, depth=3)
 
 
-def player(*, greedy=True):
+@cache
+def networks():
     size = goal_size(OPPONENTS.goals, GAME.spec)
-    params = actor_critic.init(ActorCriticConfig(hidden=(4,)), GAME.spec, size, key=jax.random.key(0))
-    return Player(params, opponents.init(OPPONENTS, GAME.spec, key=jax.random.key(1)), GAME, OPPONENTS, greedy)
+    network = ActorCriticConfig(hidden=(4,))
+    start = jax.jit(
+        lambda key, other_key: (
+            actor_critic.init(network, GAME.spec, size, key=key),
+            opponents.init(OPPONENTS, GAME.spec, size, key=other_key),
+        )
+    )
+    return start(jax.random.key(0), jax.random.key(1))
+
+
+def player(*, greedy=True):
+    return Player(*networks(), GAME, OPPONENTS, greedy)
 
 
 def planner(kind, *, game=GAME, greedy=True, **settings):

@@ -11,8 +11,8 @@ import pytest
 from hopplus.agents import opponents
 from hopplus.agents.config import OpponentsConfig
 from hopplus.agents.goals import BeliefState, GoalFilter, LatentEvidence, goal_model, only_wanted_events
-from hopplus.games.coplayers import read_policies
 from hopplus.games.game import ego_order
+from hopplus.games.lineups import read_policies
 from hopplus.games.stag_hunt import HUNT_HARE, HUNT_STAG
 from hopplus.learning import offline, pretraining
 from hopplus.learning.goal_losses import posterior_outputs
@@ -28,7 +28,9 @@ HOP = OpponentsConfig(goals.GoalsConfig(kind="hindsight", **SMALL), OthersConfig
 
 
 def models_like(config, scale=0.5):
-    shapes = jax.eval_shape(lambda: opponents.init(config, GAME.spec, key=jax.random.key(0)))
+    shapes = jax.eval_shape(
+        lambda: opponents.init(config, GAME.spec, goal_model(config, GAME).size, key=jax.random.key(0))
+    )
     return drawn_like(shapes, scale=scale)
 
 
@@ -80,7 +82,7 @@ def test_evidence_is_carried_from_one_rollout_to_the_next(recomputed):
 @pytest.fixture(scope="module")
 def scripted():
     """Six episodes of scripts, each seat's beliefs in them, and the result of the filter over the record."""
-    scripts = read_policies("nearest_hare,nearest_stag,random", GAME.spec)
+    scripts = read_policies("nearest_hare,nearest_stag,random", GAME)
     models, goal = models_like(HOP), goal_model(HOP, GAME)
     kinds = jnp.array([[0, 1, 2, 0], [2, 2, 0, 1], [1, 1, 0, 2], [0, 0, 0, 2], [2, 2, 2, 2], [1, 2, 0, 1]], jnp.int32)
 
@@ -154,7 +156,7 @@ def test_no_action_adds_no_evidence():
     np.testing.assert_array_equal(after.total[0], kept.total[0])
     assert np.all(np.asarray(after.total[1:]) != np.asarray(kept.total[1:]))
     blank = jax.tree.map(jnp.zeros_like, view)
-    blank = replace(blank, last_actions=jnp.full(4, -1, jnp.int32))
+    blank = {**blank, "last_actions": jnp.full(4, -1, jnp.int32)}
     blank_after = update(blank, BeliefState(jnp.zeros((3, SMALL["size"])), kept)).memory
     np.testing.assert_array_equal(blank_after.total, kept.total)
 

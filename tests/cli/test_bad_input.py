@@ -286,7 +286,7 @@ SETTINGS = {
     ),
     "of a part that is none": (lambda path: edited(path, learner=3), "cannot use (missing: learner.envs)"),
     "of sides that are no pair": (lambda path: edited(path, arenas=[3]), "cannot use (arenas is [3])"),
-    "of another agent": (lambda path: edited(path, agent="sarsa"), "cannot use (agent is 'sarsa')"),
+    "of another agent": (lambda path: edited(path, agent="sarsa"), "cannot use (there is no agent called 'sarsa'"),
     "of an unknown game": (lambda path: edited(path, game="chess"), "cannot use (there is no game called 'chess'"),
     "of an older hopplus": (
         lambda path: edited(path, learner__mind=3, version="0.1.0"),
@@ -319,7 +319,7 @@ OTHER_SHAPES = "holds arrays of other shapes than the settings of the run ask fo
 
 
 @pytest.mark.parametrize(
-    "changes", [{"seeds": 3}, {"learner__network": {"hidden": [16]}}, {"learner__envs": 4}, {"co_players": "random"}]
+    "changes", [{"seeds": 3}, {"learner__network__hidden": [16]}, {"learner__envs": 4}, {"co_players": "random"}]
 )
 def test_a_checkpoint_of_other_settings_is_not_read(here, capsys, changes):
     path = here / "run" / "config.json"

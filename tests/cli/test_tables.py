@@ -162,7 +162,7 @@ def test_check():
     printed = drawn(check._print_tables, name, findings, fair)
     assert_readable(printed, name, "player_4", "-13.3456 to -11.3456", "a_very_long_action_name_of_a_users_own_game")
     printed = drawn(check._print_agents, name, make("matrix-chicken"))
-    assert_readable(printed, name, "direct_om", "hop_plus", "GameSpec")
+    assert_readable(printed, name, "direct_om", "hop_plus", "observation")
 
 
 @pytest.fixture

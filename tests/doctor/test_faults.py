@@ -20,7 +20,7 @@ from hopplus.runs.training import seed_keys
 SMALL = {"hidden": 8, "evidence": 4}
 
 
-def small_run(agent: str, tmp_path) -> ExaminedRun:
+def small_run(agent: str, tmp_path, game: str = "stag-hunt-4x4") -> ExaminedRun:
     """A run of one seed before its first update; faults of the code show from the start."""
     usual = learner_of(agent)
     learner = replace(
@@ -41,9 +41,9 @@ def small_run(agent: str, tmp_path) -> ExaminedRun:
             others=OthersConfig(models="each", hidden=8, keys=4),
         )
         learner = replace(learner, opponents=models, imagination=ImaginationConfig(0.5, length=12, counterfactual=0.5))
-    config = RunConfig(agent=agent, seeds=1, steps=960, learner=learner)  # pyright: ignore[reportArgumentType]
+    config = RunConfig(agent=agent, game=game, seeds=1, steps=960, learner=learner)  # pyright: ignore[reportArgumentType]
     examined = ExaminedRun(tmp_path, config)
-    start = jax.vmap(lambda key: init(examined.learner, examined.task, key=key))
+    start = jax.jit(jax.vmap(lambda key: init(examined.learner, examined.task, key=key)))
     examined.__dict__["_last"] = 0, start(seed_keys(config))
     return examined
 
@@ -74,15 +74,28 @@ def _named(findings, module):
 
 IN_CI = {name for name in FAULTS if FAULTS[name].agent == "ppo"} | {"goals_logged_as_zero"}
 """The others compile for half a minute each."""
+BOARD, NO_BOARD = "stag-hunt-4x4", "matrix-stag-hunt"
+WITHOUT_BOARD = IN_CI - {"goals_logged_as_zero", "clipping_across_seats"}
+"""Found in a game without a board too, which compiles faster."""
 IN_CODE = [
-    pytest.param(name, marks=() if name in IN_CI else pytest.mark.heavy) for name in FAULTS if not FAULTS[name].game
+    *(pytest.param(name, NO_BOARD, id=name) for name in FAULTS if name in WITHOUT_BOARD and not FAULTS[name].game),
+    *(
+        pytest.param(
+            name,
+            BOARD,
+            id=f"{name}, board" if name in WITHOUT_BOARD else name,
+            marks=() if name in IN_CI - WITHOUT_BOARD else pytest.mark.heavy,
+        )
+        for name in FAULTS
+        if not FAULTS[name].game
+    ),
 ]
 
 
-@pytest.mark.parametrize("name", IN_CODE)
-def test_a_fault_is_found_and_named(name, tmp_path):
+@pytest.mark.parametrize(("name", "game"), IN_CODE)
+def test_a_fault_is_found_and_named(name, game, tmp_path):
     with switched_on(name) as fault:
-        finding = asked(name, small_run(fault.agent, tmp_path))
+        finding = asked(name, small_run(fault.agent, tmp_path, game))
     assert finding.verdict == "broken" and finding.module == fault.module
 
 

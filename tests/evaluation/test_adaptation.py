@@ -47,7 +47,7 @@ def test_every_line_up_is_listed_once():
 
 @pytest.mark.parametrize("kinds", [("nearest_stag", "nearest_stag"), ("idler",), ()])
 def test_a_kind_is_known_and_named_once(kinds):
-    with pytest.raises(ValueError, match=r"give some of nearest_stag, nearest_hare, random, patient_stag\(3\), each"):
+    with pytest.raises(ValueError, match=r"some of nearest_stag, nearest_hare, random, patient_stag\(3\) or MODULE"):
         all_lineups(HUNT.spec, kinds)
 
 
@@ -91,7 +91,7 @@ def likelihoods(state, legal, time, seat):
 
 def test_beliefs_are_those_of_a_filter_in_plain_python():
     """The believer sits in seat 2, so that its co-players come in the order 3, 0, 1."""
-    stag, hare, random = scripts(HUNT.spec)
+    stag, hare, random = scripts(HUNT)
     players = Lineup((random, hare, by_belief(HUNT), stag))
 
     @jax.jit
@@ -124,14 +124,14 @@ def _check_beliefs(steps, *, seat=2, others=(3, 0, 1)):
 
 
 def test_one_of_several_plays_as_the_one_itself():
-    among = first_seat_returns(PAIR, scripts(PAIR.spec), [STAG], [("random",)], 100, key=jax.random.key(1))
-    alone = first_seat_returns(PAIR, scripts(PAIR.spec)[:1], [0], [("random",)], 100, key=jax.random.key(1))
+    among = first_seat_returns(PAIR, scripts(PAIR), [STAG], [("random",)], 100, key=jax.random.key(1))
+    alone = first_seat_returns(PAIR, scripts(PAIR)[:1], [0], [("random",)], 100, key=jax.random.key(1))
     np.testing.assert_array_equal(among, alone)
 
 
 def test_the_first_seat_gets_in_a_series_what_it_gets_in_single_episodes():
     """Scripts remember nothing from one episode to the next, and returns of whole episodes are no other."""
-    (got,) = first_seat_returns(PAIR, scripts(PAIR.spec), [HARE], [("random",)], 100, 5, key=jax.random.key(1))
+    (got,) = first_seat_returns(PAIR, scripts(PAIR), [HARE], [("random",)], 100, 5, key=jax.random.key(1))
     itself = selfplay.play(PAIR, lineup("nearest_hare,random", PAIR), 500, num_seeds=1, key=jax.random.key(2))
     expected = itself.returns[0, :, 0].mean()
     assert got.shape == (100, 5) and got.mean() == pytest.approx(expected, abs=0.05)
@@ -156,7 +156,7 @@ class Counting(Policy):
 
 
 def test_what_is_remembered_is_carried_through_a_series_and_no_further():
-    player = Counting(scripts(PAIR.spec)[HARE])
+    player = Counting(scripts(PAIR)[HARE])
     (got,) = first_seat_returns(PAIR, [player], [0], [("nearest_stag",)], 100, 4, key=jax.random.key(1))
     assert np.all(got[:, :2] == 0) and np.all(got[:, 2:] > 0)
 
@@ -164,7 +164,7 @@ def test_what_is_remembered_is_carried_through_a_series_and_no_further():
 def test_by_belief_hunts_what_its_co_players_hunt():
     names = [name for name in KINDS if name != "random"]
     chosen = [(name,) * 3 for name in names for _ in range(2)]
-    players = [by_belief(HUNT), scripts(HUNT.spec)[STAG]]
+    players = [by_belief(HUNT), scripts(HUNT)[STAG]]
     found = first_seat_returns(HUNT, players, [0, 1] * 2, chosen, 300, key=jax.random.key(2))
     with_stags, stags_alone, with_hares, among_hares = found.mean(axis=(1, 2))
     assert with_stags > 2.6 and with_stags == pytest.approx(stags_alone, abs=0.2)
@@ -173,7 +173,7 @@ def test_by_belief_hunts_what_its_co_players_hunt():
 
 def test_returns_of_an_agent_by_manner_and_seed_and_line_up():
     """Its policies are scripts by number, and differ by seed, by manner and by seat."""
-    policy = lambda *by_seed: OneOf(scripts(PAIR.spec), jnp.array(by_seed, jnp.int32))  # noqa: E731
+    policy = lambda *by_seed: OneOf(scripts(PAIR), jnp.array(by_seed, jnp.int32))  # noqa: E731
     manners = [[policy(STAG, HARE)], [policy(HARE, STAG)]]
     found = agent_returns(PAIR, manners, all_lineups(PAIR.spec), 100, num_seeds=2, key=jax.random.key(3))[..., 0]
     assert found.shape == (2, 2, 3)

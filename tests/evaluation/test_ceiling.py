@@ -6,7 +6,6 @@ import numpy as np
 
 from hopplus.evaluation.ceiling import best_predictions
 from hopplus.games.coplayers import Policy
-from hopplus.games.game import Observation
 
 
 class Always(Policy):
@@ -33,11 +32,10 @@ class Learner(Policy):
 
 def predictions(scripts, kind, actions):
     steps = len(actions)
-    observation = Observation(
-        planes=jnp.zeros((1, steps, 1, 1, 1, 0), jnp.uint8),
-        time=jnp.zeros((1, steps, 1)),
-        last_actions=jnp.full((1, steps, 1, 2), -1, jnp.int32),
-    )
+    observation = {
+        "time": jnp.zeros((1, steps, 1)),
+        "last_actions": jnp.full((1, steps, 1, 2), -1, jnp.int32),
+    }
     legal, in_game = jnp.ones((1, steps, 1, 2), bool), jnp.ones((1, steps, 1), bool)
     played = jnp.array(actions, jnp.int32).reshape(1, steps, 1)
     return best_predictions(scripts, jnp.array([[kind]], jnp.int32), observation, legal, played, in_game)

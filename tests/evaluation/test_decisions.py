@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from hopplus.evaluation.decisions import decisions_of
-from hopplus.games.coplayers import Lineup, read_policies
+from hopplus.games.coplayers import Lineup
 from hopplus.games.draw import frames
+from hopplus.games.lineups import read_policies
 from hopplus.games.rollout import play_episode
 from hopplus.report.replay import Replay, replay_data
 from untrained import GAME, planner, player
@@ -18,7 +19,7 @@ POLICY_WEIGHT = 0.1
 def seen(request):
     """An episode with the agent in the second seat, and its decisions."""
     agent = planner("search", policy_weight=POLICY_WEIGHT) if request.param == "planner" else player()
-    hare, stag = read_policies("nearest_hare,nearest_stag", GAME.spec)
+    hare, stag = read_policies("nearest_hare,nearest_stag", GAME)
     env = Lineup((hare, agent, stag))
     episode = jax.jit(lambda key: play_episode(GAME, env, key=key))(jax.random.key(3))
     return episode, decisions_of(agent, GAME, episode.states, seat=1)

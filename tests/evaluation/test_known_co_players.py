@@ -11,7 +11,8 @@ import pytest
 from hopplus.agents.config import OpponentsConfig
 from hopplus.evaluation.adaptation import first_seat_returns
 from hopplus.evaluation.known_co_players import KnownCoPlayers, goals_of, inform
-from hopplus.games.coplayers import Lineup, read_policies
+from hopplus.games.coplayers import Lineup
+from hopplus.games.lineups import read_policies
 from hopplus.games.rollout import init_env, rollout
 from hopplus.games.stag_hunt import HUNT_STAG
 from hopplus.models.config import GoalsConfig
@@ -22,7 +23,7 @@ STAG, HARE, OTHER = np.eye(3, dtype=np.float32)
 
 
 def informed(lineup):
-    policies = read_policies(lineup, GAME.spec)
+    policies = read_policies(lineup, GAME)
     goals = jnp.asarray(goals_of(GAME.spec, lineup.split(",")))
     return inform(planner("search", policy_weight=0.0), goals, policies)
 
@@ -46,7 +47,7 @@ def test_it_follows_the_policy_states_of_its_co_players():
     """The patience of patient_stag runs out in the planner's model when it does in the game."""
     lineup = "patient_stag(3),nearest_hare"
     agent = informed(lineup)
-    env = Lineup((agent, *read_policies(lineup, GAME.spec)))
+    env = Lineup((agent, *read_policies(lineup, GAME)))
 
     @jax.jit
     def steps(key):
@@ -76,4 +77,4 @@ def test_only_planners_can_know_their_co_players():
     aimless = replace(agent, player=replace(agent.player, config=OpponentsConfig(GoalsConfig(kind="none"))))
     with pytest.raises(ValueError, match="give --known-co-players others"):
         inform(aimless, goals, ())
-    assert isinstance(inform(aimless, goals, read_policies("random,random", GAME.spec)), KnownCoPlayers)
+    assert isinstance(inform(aimless, goals, read_policies("random,random", GAME)), KnownCoPlayers)

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from hopplus.evaluation.others import Seen, Watched, judge, use_of_goals
-from hopplus.games.game import Observation
 from hopplus.games.presets import make
 
 GAME = make("matrix-stag-hunt")
@@ -19,11 +18,11 @@ def watched(expected, *, in_game=None, policy=(0.9, 0.1), replaced=(0.9, 0.1)):
     whole = lambda *tail, fill=0.0: np.full((*BATCH, *tail), fill, np.float32)  # noqa: E731
     spread = lambda pair: np.broadcast_to(np.asarray(pair, np.float32), (*BATCH, 2, 2)).copy()  # noqa: E731
     agents = SPEC.num_agents
-    view = Observation(
-        planes=jnp.zeros((*BATCH, agents, SPEC.height, SPEC.width, len(SPEC.planes)), jnp.uint8),
-        time=jnp.asarray(np.broadcast_to(np.linspace(0, 0.9, STEPS, dtype=np.float32)[:, None], (*BATCH, agents))),
-        last_actions=jnp.zeros((*BATCH, agents, agents), jnp.int32),
-    )
+    view = {
+        "planes": jnp.zeros((*BATCH, agents, SPEC.height, SPEC.width, len(SPEC.planes)), jnp.uint8),
+        "time": jnp.asarray(np.broadcast_to(np.linspace(0, 0.9, STEPS, dtype=np.float32)[:, None], (*BATCH, agents))),
+        "last_actions": jnp.zeros((*BATCH, agents, agents), jnp.int32),
+    }
     seen = Seen(
         observation=view,
         legal=jnp.ones((*BATCH, agents, 2), bool),

@@ -179,9 +179,10 @@ class PlayedBatch:
             name: np.asarray(played[name]).tolist() for name in ("legal", "terminated", "actions", "rewards")
         }
         self.boards = np.asarray(played["board"])
-        self.planes = np.asarray(played["observation"].planes)
-        self.times = np.asarray(played["observation"].time)
-        self.last_actions = np.asarray(played["observation"].last_actions).tolist()
+        views = played["observation"]
+        self.planes = np.asarray(views["planes"]) if game.spec.planes else np.zeros((*views["time"].shape, 0, 0, 0))
+        self.times = np.asarray(played["observation"]["time"])
+        self.last_actions = np.asarray(played["observation"]["last_actions"]).tolist()
 
     def replay(self, episode: int, seen: Counter, picture_share: float, random: np.random.Generator) -> None:
         """Plays the episode again by the reference, and raises where it differs."""

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hopplus.games.contract import Eager
-from hopplus.games.coplayers import Lineup, Random, read_policies, scripts_for, seat_names
-from hopplus.games.lineups import lineup
+from hopplus.games.coplayers import Lineup, Random, scripts_for
+from hopplus.games.lineups import lineup, read_policies, seat_names
 from hopplus.games.presets import make
 
 GAME = make("stag-hunt-4x4")
@@ -18,7 +18,7 @@ def test_every_seat_gets_the_policy_that_it_is_named():
     state = GAME.reset(key=jax.random.key(0))
     seen, legal = GAME.observe(state), GAME.legal(state)
     text = "nearest_hare,random,nearest_hare,nearest_stag"
-    players, policies = lineup(text, GAME), read_policies(text, GAME.spec)
+    players, policies = lineup(text, GAME), read_policies(text, GAME)
 
     @jax.jit
     def both(seen, legal):

@@ -19,7 +19,8 @@ from rich.console import Console
 
 from hopplus.games import draw, pictures, shapes
 from hopplus.games.board import Board
-from hopplus.games.game import GameSpec, Plane
+from hopplus.games.fields import Plane, board_fields
+from hopplus.games.game import GameSpec
 from hopplus.games.matrix import MatrixGame
 from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
@@ -74,7 +75,8 @@ def hand_made(num_players, cells, things=(), walls=(), side=4):
     planes = [Plane(f"player_{seat}", "walker") for seat in range(num_players)]
     planes += [Plane("obstacles", "fixed"), *(Plane(name, "set") for name in ("stags", "hares", "drifts", "coins"))]
     names = ("up", "down", "left", "right", "stay", "take")
-    spec = GameSpec("hand_made", 1, num_players, names, STAY, side, side, tuple(planes), (0.0, 1.0), 20)
+    fields = board_fields(tuple(planes), side, side, num_players, len(names))
+    spec = GameSpec("hand_made", 1, num_players, names, fields, 20, STAY, (0.0, 1.0))
     board = np.zeros((side, side, len(planes)), np.uint8)
     for seat, (row, column) in enumerate(cells):
         board[row, column, seat] = 1

@@ -59,11 +59,12 @@ def rollout_keys():
 
 def vector(seen, seat, num_actions):
     """What the seat should observe, built in another way."""
-    one_hot = np.zeros((len(seen.last_actions[seat]), num_actions), np.float32)
-    for player, action in enumerate(seen.last_actions[seat]):
+    one_hot = np.zeros((len(seen["last_actions"][seat]), num_actions), np.float32)
+    for player, action in enumerate(seen["last_actions"][seat]):
         if action != NO_ACTION:
             one_hot[player, action] = 1
-    return np.concatenate([seen.planes[seat].ravel(), seen.time[seat, None], one_hot.ravel()], dtype=np.float32)
+    board = [seen["planes"][seat].ravel()] if "planes" in seen else []
+    return np.concatenate([*board, seen["time"][seat, None], one_hot.ravel()], dtype=np.float32)
 
 
 def step_functions(game):

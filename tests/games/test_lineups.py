@@ -21,7 +21,7 @@ class Broken(Policy):
 
     def __call__(self, observation, legal, policy_state):
         fair = legal / jnp.sum(legal)
-        later = observation.time > 0.5
+        later = observation["time"] > 0.5
         answers = {
             "nan": jnp.where(later, jnp.nan, fair),
             "negative": fair.at[0].add(-2.0).at[1].add(2.0),

@@ -83,7 +83,7 @@ def play_by_observation(game: MatrixGame, policies: Sequence[Policy]) -> list[fl
     state = game.reset(key=jax.random.key(0))
     returns = np.zeros(len(policies))
     while not bool(game.terminated(state).all()):
-        seen = np.asarray(game.observe(state).last_actions).tolist()
+        seen = np.asarray(game.observe(state)["last_actions"]).tolist()
         actions = [policy(int(state.time), tuple(seen[seat])).index(1) for seat, policy in enumerate(policies)]
         state, rewards = game.step(state, jnp.asarray(actions, jnp.int32), key=jax.random.key(0))
         returns += np.asarray(rewards)

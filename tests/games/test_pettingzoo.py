@@ -131,10 +131,10 @@ def reference(game, seed, actions):
 
 def assert_same_view(view, seen, legal, seat):
     expected = {
-        "observation": seen.planes[seat] if seen.planes.shape[-1] else seen.last_actions[seat],
+        "observation": seen["planes"][seat] if "planes" in seen else seen["last_actions"][seat],
         "action_mask": legal[seat].astype(np.int8),
-        "time": seen.time[seat, None],
-        "last_actions": seen.last_actions[seat],
+        "time": seen["time"][seat, None],
+        "last_actions": seen["last_actions"][seat],
     }
     assert data_equivalence(view, expected, exact=True)
 
@@ -149,7 +149,7 @@ def test_an_episode_is_exactly_the_games(name):
     actions = np.array([[played.get(agent, stay) for agent in env.possible_agents] for played, *_ in steps], np.int32)
     seen, legal, terminated, boards, rewards = reference(game, 11, actions)
 
-    assert np.array_equal(first_state, boards[0] if game.spec.planes else seen.last_actions[0, 0])
+    assert np.array_equal(first_state, boards[0] if game.spec.planes else seen["last_actions"][0, 0])
     assert terminated[-1].all() and not terminated[:-1].all(axis=-1).any()
     moments = [first, *(views for _, views, *_ in steps)]
     for time, views in enumerate(moments):

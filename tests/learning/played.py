@@ -57,6 +57,11 @@ def small_hunt() -> StagHunt:
     return GAME
 
 
+def smallest_hunt() -> StagHunt:
+    """For whole runs of large agents, which compile and run longest."""
+    return StagHunt(grid=Board(3, 3), num_players=3, num_stags=1, num_hares=1, horizon=8)
+
+
 class Played(eqx.Module):
     """One training step: the states before and after it, and the training data that it made of its rollout."""
 

@@ -62,9 +62,9 @@ def test_it_starts_where_the_seat_was_in_real_play():
     views = jax.vmap(GAME.observe)(played.after.envs.state)
     starts: Branches = begin()
     count = CONFIG.num_envs(48, 2)
-    np.testing.assert_array_equal(starts.views.planes, views.planes[np.arange(count) % len(views.planes), 1])
-    real = played.steps.observation.planes[played.steps.reset_before][:, 1]
-    assert all(any(np.array_equal(one, other) for other in real) for one in starts.starts.planes)
+    np.testing.assert_array_equal(starts.views["planes"], views["planes"][np.arange(count) % len(views["planes"]), 1])
+    real = played.steps.observation["planes"][played.steps.reset_before][:, 1]
+    assert all(any(np.array_equal(one, other) for other in real) for one in starts.starts["planes"])
 
 
 @pytest.mark.parametrize(("ratio", "members"), [(0.95, 2), (0.999, 3), (0.5, 3)])
@@ -81,10 +81,10 @@ def test_without_a_reset_imagined_episodes_start_where_the_seat_was_in_the_game(
     nobody_resets = replace(steps, reset_before=jnp.zeros_like(steps.reset_before))
     stacked = jax.jit(partial(branches, LEARNER, GAME))(played.after.envs, nobody_resets)
     assert stacked is not None
-    blank = ~np.any(np.asarray(stacked.starts.planes), axis=(-1, -2, -3))
+    blank = ~np.any(np.asarray(stacked.starts["planes"]), axis=(-1, -2, -3))
     assert np.asarray(steps.in_game).any(axis=(0, 1)).all() and not blank.any()
-    different = {one.tobytes() for one in np.asarray(stacked.starts.planes[0])}
-    assert len(different) == len(stacked.starts.planes[0]), "not the same view for every environment"
+    different = {one.tobytes() for one in np.asarray(stacked.starts["planes"][0])}
+    assert len(different) == len(stacked.starts["planes"][0]), "not the same view for every environment"
 
 
 def test_goals_are_those_that_the_seat_infers():

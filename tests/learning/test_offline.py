@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.games.coplayers import read_policies
+from hopplus.games.lineups import read_policies
 from hopplus.games.rollout import play_episode
 from hopplus.learning import offline
 from hopplus.learning.offline import Cast, make_episodes, play_cast, read, save, script_predictions, scripts_of, views
@@ -86,7 +86,7 @@ def test_a_player_acts_as_its_own_script_would(replayed):
 
 
 def test_a_cast_plays_each_seat_by_its_own_script():
-    scripts = read_policies("nearest_stag,random,patient_stag(0)", GAME.spec)
+    scripts = read_policies("nearest_stag,random,patient_stag(0)", GAME)
     kinds = jnp.array([0, 1, 2, 1], jnp.int32)
 
     @jax.jit

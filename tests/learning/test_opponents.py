@@ -10,8 +10,8 @@ import pytest
 
 from hopplus.agents import opponents as opponent_models
 from hopplus.core.streams import at
-from hopplus.games.coplayers import read_policies
 from hopplus.games.game import ego_order
+from hopplus.games.lineups import read_policies
 from hopplus.learning import opponents
 from hopplus.learning.goal_losses import goals_loss, pick_steps
 from hopplus.learning.learner import learn
@@ -91,7 +91,7 @@ def updates(name, **changes):
 
 
 def hindsight_models(scale=0.3):
-    shapes = jax.eval_shape(lambda: opponent_models.init(OPPONENTS["hop"], GAME.spec, key=jax.random.key(0)))
+    shapes = jax.eval_shape(lambda: opponent_models.init(OPPONENTS["hop"], GAME.spec, 3, key=jax.random.key(0)))
     return drawn_like(shapes, scale=scale)
 
 
@@ -272,7 +272,7 @@ def test_every_seat_with_hindsight_goals_learns_as_much():
 
 def test_a_hunter_is_predicted_better_and_better(own):
     """Thirty updates on what hare hunters do on some boards; scored on others."""
-    (hunter,) = read_policies("nearest_hare", GAME.spec)
+    (hunter,) = read_policies("nearest_hare", GAME)
     rows, steps, num_others = own[2].valid.shape
     hare = jnp.broadcast_to(jnp.array([0.0, 1.0, 0.0]), (rows, steps, num_others, 3))
     generator = np.random.default_rng(0)

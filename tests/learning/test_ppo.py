@@ -8,7 +8,6 @@ import numpy as np
 import optax
 import pytest
 
-from hopplus.games.game import Observation
 from hopplus.games.presets import make
 from hopplus.learning import ppo
 from hopplus.learning.config import PPOConfig
@@ -28,11 +27,10 @@ def params_of(seed=0):
 def batch_of(count, *, advantages=None, active=None, seed=1):
     """Samples of one seat as the policy with seed 0 would have drawn them."""
     random = np.random.default_rng(seed)
-    observation = Observation(
-        planes=jnp.zeros((count, 1, 1, 0), jnp.uint8),
-        time=jnp.asarray(random.random(count), jnp.float32),
-        last_actions=jnp.asarray(random.integers(-1, 2, (count, 2)), jnp.int32),
-    )
+    observation = {
+        "time": jnp.asarray(random.random(count), jnp.float32),
+        "last_actions": jnp.asarray(random.integers(-1, 2, (count, 2)), jnp.int32),
+    }
     legal = jnp.ones((count, 2), bool)
     goals = jnp.zeros((len(legal), 1, 0))
     log_probabilities, values = jax.vmap(actor_critic.apply, in_axes=(None, 0, 0, 0))(

@@ -52,7 +52,7 @@ def filled(*parts):
 @cache
 def played():
     """Thirty steps in three environments."""
-    state = init(CONFIGS["hop"], TASK, key=jax.random.key(0))
+    state = jax.jit(lambda key: init(CONFIGS["hop"], TASK, key=key))(jax.random.key(0))
     envs = jax.tree.map(lambda leaf: leaf[:3], state.envs)
     seats = seats_of(CONFIGS["hop"], TASK, state.learners)
     keys = jax.random.split(jax.random.key(1), 4)
@@ -109,7 +109,7 @@ def test_examples_of_a_co_player_are_steps_that_the_seat_saw():
     views = jax.vmap(jax.vmap(partial(views_of_others, SPEC)))(
         jax.tree.map(lambda leaf: leaf[:2, :, SEAT], steps.observation)
     )
-    real = [np.asarray(leaf).reshape(60, 3, -1) for leaf in (views.planes, views.time, views.last_actions)]
+    real = [np.asarray(leaf).reshape(60, 3, -1) for leaf in (views["planes"], views["time"], views["last_actions"])]
     np.testing.assert_array_equal(past.weights, 1.0)
     for other, seat in enumerate(ego_order(4)[SEAT][1:]):
         valid = np.asarray(steps.in_game[:2, :, SEAT] & steps.in_game[:2, :, seat]).reshape(-1)
@@ -122,9 +122,9 @@ def test_examples_of_a_co_player_are_steps_that_the_seat_saw():
         }
         seen = past.inputs.observation
         samples = zip(
-            seen.planes[other].reshape(512, -1),
-            seen.time[other][:, None],
-            seen.last_actions[other],
+            seen["planes"][other].reshape(512, -1),
+            seen["time"][other][:, None],
+            seen["last_actions"][other],
             past.actions[other],
             past.goals[other].argmax(axis=-1),
             strict=True,

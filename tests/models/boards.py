@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.games.coplayers import Lineup, Random
-from hopplus.games.game import Game, GameSpec, Observation
+from hopplus.games.fields import Observation
+from hopplus.games.game import Game, GameSpec
 from hopplus.games.rollout import init_env, rollout
 
 
@@ -43,8 +44,8 @@ def boards(spec: GameSpec, walls: np.ndarray, count: int = 24, *, seed: int = 0)
     for board in planes:
         board[generator.permutation(free)[: len(things)], things] = 1
     planes[..., spec.plane_index("obstacles")] = walls.reshape(-1)
-    return Observation(
-        planes=jnp.asarray(planes.reshape(count, spec.height, spec.width, -1)),
-        time=jnp.zeros(count, jnp.float32),
-        last_actions=jnp.full((count, spec.num_agents), -1, jnp.int32),
-    )
+    return {
+        "planes": jnp.asarray(planes.reshape(count, spec.height, spec.width, -1)),
+        "time": jnp.zeros(count, jnp.float32),
+        "last_actions": jnp.full((count, spec.num_agents), -1, jnp.int32),
+    }

@@ -80,7 +80,7 @@ def test_mismatch_by_hand():
 def test_a_board_that_is_told_perfectly_costs_nothing():
     seen = jax.tree.map(lambda leaf: leaf[0], boards(GAME.spec, NOTHING))
     prior = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), PRIOR)
-    logits = jnp.where(seen.planes.reshape(-1) > 0, 30.0, -30.0)
+    logits = jnp.where(seen["planes"].reshape(-1) > 0, 30.0, -30.0)
     perfect = eqx.tree_at(lambda prior: prior.cells.bias, prior, logits)
     np.testing.assert_allclose(goals.reconstruction(perfect, seen, jnp.zeros(2)), 0.0, atol=1e-6)
     np.testing.assert_allclose(goals.reconstruction(prior, seen, jnp.zeros(2)), np.log(2), rtol=1e-6)
@@ -99,7 +99,7 @@ def test_the_encoding_of_others_is_that_of_their_views():
     prior, mine = drawn_like(PRIOR), jax.tree.map(lambda leaf: leaf[0], boards(GAME.spec, NOTHING))
 
     def both(mine):
-        own = [goals.encode(prior, view_of(GAME.spec, mine, offset), GAME.spec.num_actions) for offset in (1, 2, 3)]
+        own = [goals.encode(prior, view_of(GAME.spec, mine, offset)) for offset in (1, 2, 3)]
         return goals.encode_others(prior, GAME.spec, mine), jnp.stack(own)
 
     np.testing.assert_allclose(*jax.jit(both)(mine), rtol=1e-4, atol=1e-4)
@@ -108,7 +108,7 @@ def test_the_encoding_of_others_is_that_of_their_views():
 def test_the_goals_of_a_game_have_names():
     assert goals.goal_names(GAME.spec) == ("stag", "hare", "other")
     assert goals.goal_names(Snowdrift(grid=Board(4, 4)).spec) == ("removals", "other")
-    assert goals.goal_names(make("matrix-stag-hunt").spec) == ("other",)
+    assert goals.goal_names(make("matrix-stag-hunt").spec) == ("paid", "other")
     sizes = {"none": 0, "continuous": 5, "discrete": 5, "hindsight": 3}
     assert {kind: goals.goal_size(GoalsConfig(kind=kind, size=5), GAME.spec) for kind in sizes} == sizes
     assert GoalsConfig(kind="continuous", size=5).num_outputs == 10

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from hopplus.games.board import Board
-from hopplus.games.coplayers import read_policies
+from hopplus.games.lineups import read_policies
 from hopplus.games.matrix import MatrixGame
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.models import others
@@ -38,7 +38,7 @@ def shapes(config, game):
 def predictions(config, game, observation):
     """What a model with large random parameters says, and what the player may do; and where it is going."""
     params = drawn_like(shapes(config, game), scale=0.7)
-    goals = np.random.default_rng(1).standard_normal((len(observation.time), NUM_GOALS)).astype(np.float32)
+    goals = np.random.default_rng(1).standard_normal((len(observation["time"]), NUM_GOALS)).astype(np.float32)
 
     def one(view, goal):
         seen = others.opponent_input(game.spec, view, game.legal_in_view(view))
@@ -60,7 +60,7 @@ def test_predictions_are_distributions_over_legal_actions_and_cells_in_reach(gam
     probabilities, legal, weights = predictions(CONFIG, game, observation)
     assert_legal_distributions(probabilities, legal)
     np.testing.assert_allclose(weights.sum(axis=(1, 2)), 1.0, rtol=1e-5)
-    _, column = np.divmod(np.argmax(observation.planes[..., 0].reshape(len(legal), -1), axis=-1), 4)
+    _, column = np.divmod(np.argmax(observation["planes"][..., 0].reshape(len(legal), -1), axis=-1), 4)
     beyond = walls | (walls.any() & ((np.arange(4) < 2) != (column < 2)[:, None, None]))
     np.testing.assert_array_equal(weights[beyond & np.ones((len(legal), 4, 4), bool)], 0.0)
     assert np.all(weights[~beyond & np.ones((len(legal), 4, 4), bool)] > 0)
@@ -119,7 +119,7 @@ def hunter_by_hand(spec):
 @pytest.fixture(scope="module")
 def hunters():
     """First states, seat by seat, and what each of the two scripts does there."""
-    scripts = read_policies("nearest_stag,nearest_hare", OPEN.spec)
+    scripts = read_policies("nearest_stag,nearest_hare", OPEN)
 
     def one(view):
         legal = OPEN.legal_in_view(view)

@@ -11,8 +11,7 @@ import pytest
 from hopplus.evaluation.world import by_world, impossible, judge_line_ups, record_episodes, sums_of, transitions_of
 from hopplus.games import contract
 from hopplus.games.board import Board
-from hopplus.games.coplayers import read_policies
-from hopplus.games.game import Observation
+from hopplus.games.lineups import read_policies
 from hopplus.games.stag_hunt import HUNT_STAG, StagHunt
 from hopplus.learning.offline import Cast
 from hopplus.learning.worlds import fit
@@ -38,7 +37,7 @@ def wild(scale=3.0, seed=0):
 @cache
 def played():
     """Episodes of random hunters, as a world sees them."""
-    scripts = (*read_policies("nearest_stag,nearest_hare,random", SPEC),)
+    scripts = (*read_policies("nearest_stag,nearest_hare,random", GAME),)
 
     def players(key):
         return Cast(scripts, jax.random.randint(key, (SPEC.num_agents,), 0, 3, jnp.int32))
@@ -139,7 +138,7 @@ def test_a_learned_world_is_a_game(num_envs, monkeypatch):
     """What of the contract applies: everything but the law of spawns, which is that of its starts, and seat by seat.
     A world that is run a million times takes minutes; the heavy one does."""
     monkeypatch.setattr(contract, "NUM_ENVS", num_envs)
-    names = [name for name, _, _ in (*contract.PROMISES_OF_A_RESET, *contract.PROMISES_OF_PLAY)]
+    names = [promise[0] for promise in (*contract.PROMISES_OF_A_RESET, *contract.PROMISES_OF_PLAY)]
     leave_out = {"spawns", "seats"}
     assert leave_out <= set(names), names
     contract.check(learned(), only=[name for name in names if name not in leave_out])
@@ -174,7 +173,11 @@ def test_an_end_that_is_foretold_ends_the_game():
 
 
 def test_a_blank_view_is_a_game_that_is_over():
-    blank = Observation(jnp.zeros((3, 4, len(SPEC.planes)), jnp.uint8), jnp.float32(0), jnp.full(4, -1, jnp.int32))
+    blank = {
+        "planes": jnp.zeros((3, 4, len(SPEC.planes)), jnp.uint8),
+        "time": jnp.float32(0),
+        "last_actions": jnp.full(4, -1, jnp.int32),
+    }
     assert np.all(from_view(SPEC, blank).ended)
 
 

@@ -1,12 +1,14 @@
 """Search and one-step lookahead with the true model, against exact answers on repeated matrix games."""
 
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array
 
 from hopplus.games.board import Board
 from hopplus.games.matrix import CHICKEN, PRISONERS_DILEMMA, STAG_HUNT, MatrixGame, MatrixState
@@ -32,6 +34,7 @@ AFTER = {
 }  # fmt: skip
 """What the co-player does, by what the planner did last."""
 DETERMINISTIC = ("copies", "opposes")
+AT_RANDOM = tuple(co_player for co_player in AFTER if co_player not in DETERMINISTIC)
 CLEAR, CLEAR_AT_RANDOM = 0.2, 1.0
 """Values that are nearer to each other than this may be mistaken for each other."""
 
@@ -42,7 +45,7 @@ def uniform(_view, legal, _others_state):
 
 def reply(views, _legal, others_state):
     """The state of the co-player is its action probabilities for each last action of the planner."""
-    return others_state[views.last_actions[:, 1]], others_state
+    return others_state[views["last_actions"][:, 1]], others_state
 
 
 def replies_of(co_player):
@@ -62,16 +65,50 @@ def states_of(chosen):
     return jax.vmap(MatrixState)(jnp.asarray(lasts, jnp.int32), jnp.asarray(times, jnp.int32))
 
 
-@pytest.mark.parametrize("game", PAYOFFS)
-def test_with_the_true_model_search_is_the_exact_best_response(game):
-    payoff, trees = PAYOFFS[game], 64
-    model, rules = model_of(payoff), Rules(payoff=payoff, horizon=HORIZON)
-    every = list(situations(rules, 2))
+def plan_with(config, model, state, others_state, *, key):
+    """The search as one program: one operation after another takes longer."""
+    return jax.jit(lambda state, others_state, key: search(config, model, state, others_state, key=key))(
+        state, others_state, key
+    )
+
+
+class AnyPayoff(MatrixGame):
+    """A game whose payoffs are numbers of the program, so that one program plans in all of two actions."""
+
+    table: Array = eqx.field(default=0, converter=jnp.float32)
+
+    def _against(self, of_others):
+        return of_others.astype(jnp.float32) @ self.table.T
+
+
+@cache
+def plan_everywhere(trees):
     config = SearchConfig(trees, simulations=150, depth=HORIZON)
-    one = lambda state, others_state, key: search(config, model, state, others_state, key=key)  # noqa: E731
-    plan = jax.jit(jax.vmap(one, in_axes=(0, None, 0)))
+
+    @eqx.debug.assert_max_traces(max_traces=1)
+    def plan(game, states, others_state, keys):
+        model = Model(game, uniform, reply, discount=1.0)
+        return jax.vmap(lambda state, key: search(config, model, state, others_state, key=key))(states, keys)
+
+    return jax.jit(plan)
+
+
+@pytest.mark.parametrize(
+    ("game", "co_players", "trees"),
+    [
+        pytest.param("stag hunt", AT_RANDOM, 64, id="stag hunt, at random"),
+        *(pytest.param(game, DETERMINISTIC, 4, id=f"{game}, deterministic") for game in PAYOFFS),
+        *(pytest.param(game, AFTER, 64, id=game, marks=pytest.mark.heavy) for game in PAYOFFS),
+    ],
+)
+def test_with_the_true_model_search_is_the_exact_best_response(game, co_players, trees):
+    """Those that draw at random need many trees, which take long: one game, and all of them by hand."""
+    payoff = PAYOFFS[game]
+    rules = Rules(payoff=payoff, horizon=HORIZON)
+    plan = partial(plan_everywhere(trees), AnyPayoff(horizon=HORIZON, table=payoff))
+    every = list(situations(rules, 2))
     compared = 0
-    for co_player in AFTER:
+    for co_player in co_players:
         policies = [lambda *_: (1, 0), lambda _time, seen, co_player=co_player: AFTER[co_player][seen[1]]]
         exact = best_response(rules, policies, seat=0)
         clear = CLEAR if co_player in DETERMINISTIC else CLEAR_AT_RANDOM
@@ -90,7 +127,7 @@ def test_what_is_drawn_once_for_an_edge_is_averaged_over_trees():
     model = model_of(STAG_HUNT)
     last_round = jax.tree.map(lambda leaf: leaf[0], states_of([(HORIZON - 1, (0, 0))]))
     config = SearchConfig(trees=400, simulations=8, depth=2)
-    plan = search(config, model, last_round, in_every_tree("draws at random", 400), key=jax.random.key(0))
+    plan = plan_with(config, model, last_round, in_every_tree("draws at random", 400), key=jax.random.key(0))
     stag, hare = np.asarray(plan.by_tree).T
     assert set(stag) == {0.0, 4.0} and set(hare) == {3.0}
     assert plan.values[0] == pytest.approx(1.0, abs=0.3)
@@ -105,7 +142,7 @@ def test_nothing_is_worth_anything_after_the_end(planner):
     last_round = jax.tree.map(lambda leaf: leaf[0], states_of([(HORIZON - 1, (1, 0))]))
     if planner == "search":
         config = SearchConfig(trees=2, simulations=16, depth=4)
-        plan = search(config, model, last_round, in_every_tree("copies", 2), key=jax.random.key(0))
+        plan = plan_with(config, model, last_round, in_every_tree("copies", 2), key=jax.random.key(0))
     else:
         plan = one_step(model, last_round, in_every_tree("copies", 2), key=jax.random.key(0))
     np.testing.assert_allclose(plan.values, [PRISONERS_DILEMMA[0][1], PRISONERS_DILEMMA[1][1]])
@@ -123,12 +160,12 @@ def test_a_rollout_to_the_end_needs_no_critic():
     short = rollout_value(model, nodes, evaluation, 1, key=jax.random.key(1))
     np.testing.assert_allclose(short, replied + 1000)
     config = SearchConfig(trees=1, simulations=8, depth=2, playout=HORIZON)
-    values = search(config, model, first, in_every_tree("copies", 1), key=jax.random.key(2)).values
+    values = plan_with(config, model, first, in_every_tree("copies", 1), key=jax.random.key(2)).values
     assert np.all(np.asarray(values) < 100)
 
 
 def test_one_step_adds_what_the_critic_says():
-    critic = lambda view, legal, _others: (jnp.log(legal / jnp.sum(legal)), 10.0 * view.last_actions[0])  # noqa: E731
+    critic = lambda view, legal, _others: (jnp.log(legal / jnp.sum(legal)), 10.0 * view["last_actions"][0])  # noqa: E731
     model = model_of(STAG_HUNT, evaluate=critic)
     first = model.game.reset(key=jax.random.key(0))
     plan = one_step(model, first, in_every_tree("copies", 3), key=jax.random.key(1))
@@ -142,7 +179,7 @@ PRIOR = (0.3, 0.7)
 
 def preferring(view, _legal, _others_state):
     """Prefers to defect; the value of a state is higher after an own cooperation, and the earlier it is."""
-    return jnp.log(jnp.asarray(PRIOR)), 2.0 - view.last_actions[0] - view.time
+    return jnp.log(jnp.asarray(PRIOR)), 2.0 - view["last_actions"][0] - view["time"]
 
 
 @pytest.mark.parametrize("simulations", [1, 2, 5, 40])
@@ -150,8 +187,11 @@ def test_the_tree_is_that_of_a_plain_python_search(simulations):
     """Golden trees: every visit and every value at the root, against one who copies."""
     model = model_of(PRISONERS_DILEMMA, evaluate=preferring)
     first = model.game.reset(key=jax.random.key(0))
-    nodes, evaluation = jax.vmap(partial(make_node, model, first))(in_every_tree("copies", 1))
-    tree = grow(SearchConfig(1, simulations, depth=3), model, nodes, evaluation, key=jax.random.key(1))
+
+    @jax.jit
+    def grown(first, others_state, key):
+        nodes, evaluation = jax.vmap(partial(make_node, model, first))(others_state)
+        return grow(SearchConfig(1, simulations, depth=3), model, nodes, evaluation, key=key).summary()
 
     def expand(state, action):
         time, last = state
@@ -163,7 +203,7 @@ def test_the_tree_is_that_of_a_plain_python_search(simulations):
     root = plain.Node((0, None), PRIOR, 2.0 + 1.0)
     plain.grow(root, expand, simulations, depth=3, exploration=SearchConfig().exploration)
     edges = [root.children.get(action) for action in range(2)]
-    summary = tree.summary()
+    summary = grown(first, in_every_tree("copies", 1), jax.random.key(1))
     assert summary.visit_counts[0].tolist() == [edge.visits if edge else 0 for edge in edges]
     np.testing.assert_allclose(summary.qvalues[0], [edge.worth if edge else 0 for edge in edges], rtol=1e-5)
     np.testing.assert_allclose(summary.value[0], root.value, rtol=1e-5)
@@ -175,7 +215,7 @@ def test_illegal_actions_are_never_tried():
     idle = lambda _views, legal, others_state: (legal / jnp.sum(legal, axis=-1, keepdims=True), others_state)  # noqa: E731
     model = Model(game, uniform, idle)
     config = SearchConfig(trees=4, simulations=32, depth=5)
-    plan = search(config, model, state, jnp.zeros((4, 1)), key=jax.random.key(0))
+    plan = plan_with(config, model, state, jnp.zeros((4, 1)), key=jax.random.key(0))
     legal = np.asarray(game.legal(state)[0])
     assert not legal[HUNT_STAG] and np.all(np.asarray(plan.visits)[~legal] == 0)
     assert np.all(np.asarray(plan.visits)[legal] > 0)
@@ -189,4 +229,6 @@ def test_every_situation_has_a_key_of_its_own():
         jax.random.split(jax.random.key(0), 500)
     )
     keys = jax.random.key_data(jax.vmap(partial(key_of, jax.random.key(1)))(views))
-    assert len(np.unique(np.asarray(keys), axis=0)) == len(np.unique(np.asarray(views.planes).reshape(500, -1), axis=0))
+    assert len(np.unique(np.asarray(keys), axis=0)) == len(
+        np.unique(np.asarray(views["planes"]).reshape(500, -1), axis=0)
+    )

@@ -49,7 +49,7 @@ def step(rules: Rules, state: State, actions: list[int]) -> tuple[State, list[np
 
 def board(_rules: Rules, _state: State) -> np.ndarray:
     """A board without planes: there is nothing to see but the last joint action."""
-    return np.zeros((1, 1, 0), np.uint8)
+    return np.zeros((0, 0, 0), np.uint8)
 
 
 def observe(rules: Rules, state: State, viewer: int) -> tuple[np.ndarray, np.float32, list[int]]:

@@ -13,7 +13,7 @@ from hopplus.learning.config import LearnerConfig, ModellingConfig
 from hopplus.models.config import OthersConfig
 from hopplus.runs import RunConfig, train
 from hopplus.runs.agents import learner_of
-from hopplus.runs.capabilities import agents_for, has_from_view, missing
+from hopplus.runs.capabilities import agents_for, missing
 
 OWN_GAMES = """
 from dataclasses import replace
@@ -25,10 +25,21 @@ class NoEvents(StagHunt):
     def spec(self):
         return replace(super().spec, events=())
 
-class WrongEvent(StagHunt):
+class NoList(StagHunt):
     @property
     def spec(self):
-        return replace(super().spec, events=(("catches", "fish"),))
+        return replace(super().spec, reward_support=())
+
+class Private(StagHunt):
+    @property
+    def spec(self):
+        planes, time, last = super().spec.observation
+        return replace(super().spec, observation=(replace(planes, layout="own"), time, last))
+
+class Silent(StagHunt):
+    @property
+    def spec(self):
+        return replace(super().spec, observation=super().spec.observation[:2])
 
 class NoView(StagHunt):
     from_view = Game.from_view
@@ -52,7 +63,7 @@ def able(game):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_agent_can_learn_a_grid_game_and_some_a_matrix_game(name):
-    assert able(make(name)) == ({"ppo", "direct_om"} if name.startswith("matrix") else set(NAMES))
+    assert able(make(name)) == ({"ppo", "direct_om", "hop"} if name.startswith("matrix") else set(NAMES))
 
 
 def test_what_is_missing_is_named(own_games):
@@ -60,10 +71,13 @@ def test_what_is_missing_is_named(own_games):
     assert "write `from_view` in NoView" in str(agents_for(own_games("NoView"))["hop"])
     assert able(own_games("NoEvents")) == {"ppo", "omg", "direct_om"}
     assert "`events` of the GameSpec" in str(agents_for(own_games("NoEvents"))["hop_plus"])
-    assert "names 'fish'" in str(agents_for(own_games("WrongEvent"))["hop"])
+    assert able(own_games("NoList")) == {"ppo", "omg", "direct_om", "hop"}
+    assert "declare `reward_support`" in str(agents_for(own_games("NoList"))["hop_plus"])
+    assert able(own_games("Private")) == {"ppo"} == able(own_games("Silent"))
+    assert "the field 'planes'" in str(agents_for(own_games("Private"))["omg"])
+    assert "add `last_actions_field`" in str(agents_for(own_games("Silent"))["omg"])
     assert able(own_games("Dilemma")) == {"ppo"}
     assert "declare `planes`" in str(agents_for(own_games("Dilemma"))["omg"])
-    assert has_from_view(make("stag-hunt-4x4")) and not has_from_view(own_games("NoView"))
 
 
 def test_the_settings_decide_not_the_name(own_games):
@@ -81,7 +95,7 @@ def test_the_settings_decide_not_the_name(own_games):
     ("agent", "game", "reason"),
     [
         ("hop", "own_games:NoView", "hop cannot learn own_games:NoView: planning in the true game"),
-        ("hop", "own_games:NoEvents", "list (name, action) pairs as `events` of the GameSpec"),
+        ("hop", "own_games:NoEvents", "list them as `events` of the GameSpec"),
         ("hop_plus", "own_games:NoEvents", "`hopplus check own_games:NoEvents` says which agents can"),
         ("omg", "matrix-stag-hunt", "omg cannot learn matrix-stag-hunt: learned goals"),
     ],

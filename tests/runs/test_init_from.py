@@ -32,7 +32,7 @@ def begin(folder, **settings) -> RunConfig:
 def test_each_seed_is_initialised_from_a_seed_of_the_other(first):
     three = begin(first, seeds=3)
     check_init_from(three)
-    fresh = jax.vmap(lambda key: learner.init(three.learner, three.task, key=key))(seed_keys(three))
+    fresh = jax.jit(jax.vmap(lambda key: learner.init(three.learner, three.task, key=key)))(seed_keys(three))
     policy, learned = with_init_from(three, fresh).learners.policy, last_state(first).learners.policy
     for new, old in zip(jax.tree.leaves(policy.params), jax.tree.leaves(learned.params), strict=True):
         np.testing.assert_array_equal(new, np.asarray(old)[[0, 1, 0]])

@@ -134,9 +134,10 @@ def kill_and_go_on(out: Path, cache: Path, num_kills: int, dice: random.Random, 
     return [where for where in kills if where]
 
 
-def test_a_run_that_was_killed_twice_ends_with_the_same_bytes(unharmed, tmp_path):
+@pytest.mark.parametrize("num_kills", [1, pytest.param(2, marks=pytest.mark.heavy)])
+def test_a_run_that_was_killed_ends_with_the_same_bytes(unharmed, tmp_path, num_kills):
     whole, cache = unharmed
-    kills = kill_and_go_on(tmp_path / "run", cache, 2, random.Random(time.time_ns()))
+    kills = kill_and_go_on(tmp_path / "run", cache, num_kills, random.Random(time.time_ns()))
     assert kills
     assert_same_run(tmp_path / "run", whole)
 

@@ -14,9 +14,9 @@ import pytest
 
 from hopplus.agents.named import NAMES
 from hopplus.cli.main import main
-from hopplus.games.bridges.pettingzoo import parallel_env
-from hopplus.games.coplayers import Lineup, read_policies
-from hopplus.games.game import Observation
+from hopplus.games.bridges.pettingzoo import ego_view, parallel_env
+from hopplus.games.coplayers import Lineup
+from hopplus.games.lineups import read_policies
 from hopplus.games.rollout import play_episode
 from hopplus.learning.config import LearnerConfig, PPOConfig
 from hopplus.models.config import WorldConfig
@@ -153,7 +153,7 @@ def test_a_trained_policy_plays_in_pettingzoo(hunt):
         actions = {}
         for agent in env.agents:
             seen, legal = views[agent], jnp.asarray(views[agent]["action_mask"] > 0)
-            observation = Observation(*map(jnp.asarray, (seen["observation"], seen["time"][0], seen["last_actions"])))
+            observation = ego_view(seen, run.game.spec)[0]
             probabilities = np.asarray(players[agent](observation, legal, players[agent].init())[0], float)
             assert not probabilities[~np.asarray(legal)].any()
             actions[agent] = random.choice(len(probabilities), p=probabilities / probabilities.sum())
@@ -164,7 +164,7 @@ def test_a_trained_policy_plays_in_pettingzoo(hunt):
 
 def test_a_trained_policy_is_a_pure_function_in_any_seat_of_a_lineup(hunt):
     run = load(hunt)
-    scripts = read_policies("nearest_stag,random,nearest_hare", run.game.spec)
+    scripts = read_policies("nearest_stag,random,nearest_hare", run.game)
     play = jax.jit(lambda lineup, key: play_episode(run.game, lineup, key=key))
     for seat in range(4):
         policies = [*scripts[:seat], run.policy(seat=2, greedy=True), *scripts[seat:]]

@@ -2,6 +2,7 @@ from hopplus.agents.config import OpponentsConfig as OpponentsConfig
 from hopplus.agents.config import PlanningConfig as PlanningConfig
 from hopplus.agents.goals import BeliefState as BeliefState
 from hopplus.agents.goals import GoalModel as GoalModel
+from hopplus.agents.goals import Goals as Goals
 from hopplus.agents.goals import goal_model as goal_model
 from hopplus.agents.named import ABOUT as ABOUT
 from hopplus.agents.named import NAMES as NAMES

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import tyro
 
 from hopplus.core.checks import check_least
+from hopplus.core.extensions import check_kind
 from hopplus.models.config import GoalsConfig, OthersConfig
 from hopplus.planning.config import SearchConfig
 
@@ -36,8 +37,9 @@ class OpponentsConfig:
 class PlanningConfig:
     """How a seat plans before it acts."""
 
-    kind: Literal["none", "one_step", "search"] = "none"
-    """none: the policy decides; one_step: try each action and ask the critic; search: trees (MCTS)."""
+    kind: Literal["none", "one_step", "search"] | str = "none"
+    """none: the policy decides; one_step: try each action and ask the critic; search: trees (MCTS); MODULE:FACTORY: a
+    planner of your own."""
     model: Literal["game", "world"] = "game"
     """What it plans in: the true game, or the learned world."""
     beta: float = 2.0
@@ -58,6 +60,7 @@ class PlanningConfig:
 
     def check(self) -> None:
         """Raise if a setting is out of range."""
+        check_kind("--planning.kind", self.kind, ("none", "one_step", "search"))
         check_least("planning", self, 0, "beta", "prior_weight", "policy_weight")
         check_least("planning", self.search, 1, "trees", "simulations", "depth")
         check_least("planning", self.search, 0, "playout")

@@ -19,11 +19,13 @@ from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.agents.config import OpponentsConfig
 from hopplus.agents.opponents import OpponentModels, opponent_inputs, predict, predict_by_goal
+from hopplus.core.extensions import make_own
 from hopplus.core.numerics import LEAST
-from hopplus.games.game import Game, GameSpec, Observation, views_of_others
+from hopplus.games.fields import Observation, features
+from hopplus.games.game import Game, GameSpec, views_of_others
 from hopplus.models import goals as latent
 from hopplus.models.goals import goal_names, goal_size
-from hopplus.models.inputs import features, read_for_others
+from hopplus.models.inputs import read_for_others
 from hopplus.models.others import OpponentInput
 from hopplus.planning import beliefs
 
@@ -35,6 +37,8 @@ class BeliefState(eqx.Module):
     """What the policy and the critic read."""
     memory: Any
     """What the implementation keeps: a GoalFilter, a LatentEvidence, or None."""
+    hidden: Float32[Array, "*seats hidden"] | None = None
+    """The recurrent state of the seat's own policy; the player sets it, a goal model may leave it out."""
 
 
 class GoalFilter(eqx.Module):
@@ -133,8 +137,8 @@ class GoalModel(Protocol):
 
 
 @dataclass(frozen=True)
-class _Goals:
-    """What the implementations share: settings, and the game that is played."""
+class Goals:
+    """What goal models share: settings, and the game that is played. Subclass it for a goal model of your own."""
 
     config: OpponentsConfig
     game: Game
@@ -186,7 +190,7 @@ class _Goals:
         return self._zeros(0)
 
 
-class NoGoals(_Goals):
+class NoGoals(Goals):
     """Nothing is inferred."""
 
     def start(self) -> BeliefState:
@@ -202,7 +206,7 @@ class NoGoals(_Goals):
         return jnp.zeros((*shape, 0), jnp.float32), 1
 
 
-class HindsightGoals(_Goals):
+class HindsightGoals(Goals):
     """A Bayes filter over the game's events and `other`."""
 
     @property
@@ -232,13 +236,18 @@ class HindsightGoals(_Goals):
         return replace(state, memory=replace(kept, counts=counts))
 
     def update(self, models: OpponentModels, observation: Observation, state: BeliefState) -> BeliefState:
-        kept, acted = state.memory, observation.last_actions[1:]
+        kept, acted = state.memory, observation["last_actions"][1:]
         views = views_of_others(self.game.spec, observation)
         belief = jax.vmap(beliefs.update)(kept.belief, kept.predicted, kept.legal, acted)
-        revealed = jnp.maximum(kept.revealed, _revealed(self.game.spec, views, acted))
+        revealed = jnp.maximum(kept.revealed, self._revealed(observation))
         inputs = opponent_inputs(self.game, views)
         predicted = predict_by_goal(models, inputs, belief.shape[-1])
         return BeliefState(belief, GoalFilter(belief, kept.counts, revealed, predicted, inputs.legal))
+
+    def _revealed(self, observation: Observation) -> Float32[Array, "others goals"]:
+        """The goals that co-players were seen to reach in the last step; `other` is never seen."""
+        seen = self.game.events_in_view(observation)[1:]
+        return jnp.pad(seen, ((0, 0), (0, 1))).astype(jnp.float32)
 
     def draw(self, state: BeliefState, count: int, *, key: Key[Array, ""]) -> Float32[Array, "draws others goal"]:
         goals = state.goals
@@ -274,7 +283,7 @@ class HindsightGoals(_Goals):
         return only_wanted_events(self.game.spec, predicted, goal)
 
 
-class LatentGoals(_Goals):
+class LatentGoals(Goals):
     """A learned posterior over goal vectors or symbols."""
 
     def start(self) -> BeliefState:
@@ -287,11 +296,12 @@ class LatentGoals(_Goals):
         return self.start()
 
     def update(self, models: OpponentModels, observation: Observation, state: BeliefState) -> BeliefState:
-        posterior, num_actions = models.posterior, self.game.spec.num_actions
+        posterior = models.posterior
         assert posterior is not None
-        total = self.evidence(models, state, observation.last_actions[1:])
-        seen = features(observation, num_actions)
-        embedded = jax.nn.relu(read_for_others(self.game.spec, posterior.view, seen))
+        total = self.evidence(models, state, observation["last_actions"][1:])
+        seen = features(posterior.fields, observation)
+        read = read_for_others(posterior.fields, self.game.spec.num_agents, posterior.view, seen)
+        embedded = jax.nn.relu(read)
         outputs = jax.vmap(lambda one, evidence: latent.infer(posterior, one, evidence))(embedded, total)
         goals = jax.vmap(lambda one: latent.mean_goal(self.config.goals, one))(outputs)
         return BeliefState(goals, LatentEvidence(total, embedded))
@@ -314,7 +324,9 @@ class LatentGoals(_Goals):
 def goal_model(config: OpponentsConfig, game: Game) -> GoalModel:
     """The implementation that the settings name."""
     kinds = {"none": NoGoals, "hindsight": HindsightGoals, "continuous": LatentGoals, "discrete": LatentGoals}
-    return kinds[config.goals.kind](config, game)
+    if config.goals.kind in kinds:
+        return kinds[config.goals.kind](config, game)
+    return make_own(config.goals.kind, "goal model", GoalModel, config, game)
 
 
 def only_wanted_events(
@@ -334,10 +346,3 @@ def only_wanted_events(
 
 def _symbols(size: int, shape: tuple[int, ...], *, key: Key[Array, ""]) -> tuple[Float32[Array, "*shape goal"], int]:
     return jax.nn.one_hot(jax.random.randint(key, shape, 0, size), size), size
-
-
-def _revealed(spec: GameSpec, views: Observation, acted: Int32[Array, " others"]) -> Float32[Array, "others goals"]:
-    """The goal of a co-player that took an event's action and is gone: it must have been paid."""
-    gone = ~jnp.any(views.planes[..., 0] > 0, axis=(-1, -2))
-    took = acted[:, None] == np.append(spec.event_actions, spec.num_actions)
-    return (took & gone[:, None]).astype(jnp.float32)

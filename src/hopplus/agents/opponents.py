@@ -14,14 +14,14 @@ from hopplus.games.game import Game, GameSpec
 from hopplus.models import goals, others
 from hopplus.models.config import OthersConfig
 from hopplus.models.goals import Posterior, Prior
-from hopplus.models.others import OpponentInput, Others
+from hopplus.models.others import OpponentInput, OpponentModel
 from hopplus.planning import beliefs
 
 
 class OpponentModels(eqx.Module):
     """The parameters of one seat's opponent models; None where it has none."""
 
-    others: Others | None
+    others: OpponentModel | None
     """One set of parameters for each co-player, or one for all, stacked."""
     posterior: Posterior | None
     prior: Prior | None
@@ -32,13 +32,12 @@ def num_sets(config: OthersConfig, spec: GameSpec) -> int:
     return {"none": 0, "each": spec.num_agents - 1, "shared": 1}[config.models]
 
 
-def init(config: OpponentsConfig, spec: GameSpec, *, key: Key[Array, ""]) -> OpponentModels:
-    """The opponent models of one seat before training."""
+def init(config: OpponentsConfig, spec: GameSpec, size: int, *, key: Key[Array, ""]) -> OpponentModels:
+    """The opponent models of one seat before training; `size` is that of a goal."""
     others_key, posterior_key, prior_key = jax.random.split(key, 3)
-    size = goals.goal_size(config.goals, spec)
     sets = num_sets(config.others, spec)
 
-    def init_one(key: Key[Array, ""]) -> Others:
+    def init_one(key: Key[Array, ""]) -> OpponentModel:
         return others.init(config.others, spec, size, key=key)
 
     latent = config.goals.is_latent
@@ -73,7 +72,7 @@ def predict_by_goal(
     return jnp.stack([*each, jax.vmap(beliefs.uniform)(inputs.legal)], axis=1)
 
 
-def by_other(models: OpponentModels, num_others: int) -> Others:
+def by_other(models: OpponentModels, num_others: int) -> OpponentModel:
     """The parameters of each co-player's model, stacked; co-players that share a set get the same."""
     assert models.others is not None
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_others, *leaf.shape[1:])), models.others)

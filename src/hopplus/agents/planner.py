@@ -6,21 +6,43 @@ and state, so a planner can take any seat.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Bool, Float32
+from jaxtyping import Array, Bool, Float32, Key, PyTree
 
 from hopplus.agents.config import PlanningConfig
 from hopplus.agents.goals import BeliefState
 from hopplus.agents.opponents import opponent_inputs
 from hopplus.agents.player import Player
+from hopplus.core.extensions import load_factory
 from hopplus.games.coplayers import Policy, PolicyState
-from hopplus.games.game import Game, Observation
+from hopplus.games.fields import Observation
+from hopplus.games.game import Game
 from hopplus.models import actor_critic
 from hopplus.planning.model import Model, Plan, best, key_of, soft
 from hopplus.planning.one_step import one_step
 from hopplus.planning.search import search
+
+
+@runtime_checkable
+class PlanFn(Protocol):
+    """A planner: the value of each own action, from one state; `others_states` has the co-players of each draw."""
+
+    def __call__(
+        self, model: Model, state: PyTree[Array], others_states: PolicyState, *, key: Key[Array, ""]
+    ) -> Plan: ...
+
+
+def planner_of(planning: PlanningConfig) -> PlanFn:
+    """The planner that the settings name. The factory of your own gets the budget, a SearchConfig."""
+    if planning.kind == "one_step":
+        return one_step
+    if planning.kind == "search":
+        return partial(search, planning.search)
+    return load_factory(planning.kind, "planner")(planning.search)
 
 
 class Planner(Policy):
@@ -59,9 +81,7 @@ class Planner(Policy):
         goals = self.player.goals.draw(beliefs, self.planning.search.trees, key=goal_key)
         others_states = jax.vmap(others_state)(goals)
         state = model.game.from_view(observation)
-        if self.planning.kind == "one_step":
-            return one_step(model, state, others_states, key=key)
-        return search(self.planning.search, model, state, others_states, key=key)
+        return planner_of(self.planning)(model, state, others_states, key=key)
 
     def decide(
         self, plan: Plan, observation: Observation, legal: Bool[Array, " actions"], beliefs: BeliefState

@@ -1,5 +1,7 @@
 """A trained agent as a player: a pure function of its seat's view and state."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,15 +10,15 @@ from hopplus.agents.config import OpponentsConfig
 from hopplus.agents.goals import BeliefState, GoalModel, goal_model
 from hopplus.agents.opponents import OpponentModels
 from hopplus.games.coplayers import Policy, PolicyState
-from hopplus.games.game import Game, Observation
-from hopplus.models import actor_critic
-from hopplus.models.actor_critic import ActorCritic
+from hopplus.games.fields import Observation
+from hopplus.games.game import Game
+from hopplus.models.actor_critic import PolicyNetwork
 
 
 class Player(Policy):
     """The policy of one trained seat; it plays in any seat."""
 
-    params: ActorCritic
+    params: PolicyNetwork
     opponents: OpponentModels
     game: Game
     config: OpponentsConfig = eqx.field(static=True)
@@ -29,18 +31,19 @@ class Player(Policy):
         return goal_model(self.config, self.game)
 
     def init(self) -> PolicyState:
-        return self.goals.start()
+        return replace(self.goals.start(), hidden=self.params.start())
 
     def next_episode(self, state: PolicyState) -> PolicyState:
-        return self.goals.next_episode(state)
+        return replace(self.goals.next_episode(state), hidden=self.params.start())
 
     def update_beliefs(self, observation: Observation, state: BeliefState) -> BeliefState:
         """The beliefs after the co-players' last actions."""
-        return self.goals.update(self.opponents, observation, state)
+        return replace(self.goals.update(self.opponents, observation, state), hidden=state.hidden)
 
     def __call__(self, observation, legal, state):
         state = self.update_beliefs(observation, state)
-        log_probabilities, _ = actor_critic.apply(self.params, observation, legal, state.goals)
+        log_probabilities, _, hidden = self.params.step(state.hidden, observation, legal, state.goals)
+        state = replace(state, hidden=hidden)
         if self.greedy:
             return jax.nn.one_hot(jnp.argmax(log_probabilities), legal.shape[0]), state
         return jnp.exp(log_probabilities), state

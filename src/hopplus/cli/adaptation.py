@@ -19,7 +19,7 @@ from hopplus.core.mesh import num_cores
 from hopplus.evaluation.adaptation import KINDS, agent_returns, all_lineups, normalised
 from hopplus.evaluation.known_co_players import Known
 from hopplus.evaluation.statistics import mean_of_known, seed_interval
-from hopplus.games.coplayers import seat_names
+from hopplus.games.lineups import seat_names
 from hopplus.runs.command import planning_flags, train_command
 from hopplus.runs.folder import read_config
 from hopplus.runs.oracles import (
@@ -73,7 +73,7 @@ def judge_adaptation(
     kinds = tuple(seat_names(settings.kinds))
     lineups = all_lineups(spec, kinds)  # raises if the game is no stag hunt
     steps = default_steps(spec) if settings.oracle_steps is None else settings.oracle_steps
-    oracles = OracleSettings(config.game, settings.oracles, steps, ORACLE_EPISODES, seed, num_cores(), kinds)
+    oracles = OracleSettings(str(config.game), settings.oracles, steps, ORACLE_EPISODES, seed, num_cores(), kinds)
     use_cores(num_cores())
     run = load(folder)
     yardsticks = read_yardsticks(oracles) or _measure(oracles)

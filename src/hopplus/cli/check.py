@@ -18,7 +18,7 @@ from hopplus.evaluation import fairness
 from hopplus.evaluation.fairness import Fairness
 from hopplus.games import contract
 from hopplus.games.contract import Finding
-from hopplus.games.game import Game
+from hopplus.games.game import CAPABILITIES, Game, capabilities
 from hopplus.games.presets import make
 from hopplus.runs.capabilities import agents_for
 
@@ -65,6 +65,7 @@ def check(
             "version": __version__,
             "faults": faults,
             "fairness": asdict(fair) if fair else None,
+            "offers": sorted(capabilities(played)),
             "missing_for": agents_for(played),
         }
         print(json.dumps(to_json(result)))
@@ -93,6 +94,7 @@ def _print_tables(name: str, findings: list[Finding], fair: Fairness | None, con
     table = make_table(f"{escape(name)}: contract", "promise", "what it says", "kept")
     for finding in findings:
         kept = f"[red]no: {escape(finding.fault)}[/]" if finding.fault else "[green]yes[/]"
+        kept = f"[dim]not checked: {escape(finding.unchecked)}[/]" if finding.unchecked else kept
         table.add_row(finding.name, finding.promise, kept)
     console.print(table)
     if fair is None:
@@ -113,7 +115,14 @@ def _print_tables(name: str, findings: list[Finding], fair: Fairness | None, con
 
 
 def _print_agents(name: str, game: Game, console: Console) -> None:
-    """Print which agents can learn the game, and what the game lacks for the others."""
+    """Print what the game offers, which agents can learn it, and what it lacks for the others."""
+    offered = capabilities(game)
+    table = make_table(
+        f"{escape(name)}: what it offers", "capability", "offered", "what it opens", whole=("capability",)
+    )
+    for capability, opens in CAPABILITIES.items():
+        table.add_row(capability, "[green]yes[/]" if capability in offered else "[dim]no[/]", escape(opens))
+    console.print(table)
     table = make_table(f"{escape(name)}: agents", "agent", "can learn it", whole=("agent",))
     for agent, missing in agents_for(game).items():
         table.add_row(agent, f"[yellow]no: {escape(missing)}[/]" if missing else "[green]yes[/]")

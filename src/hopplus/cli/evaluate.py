@@ -138,8 +138,8 @@ def figures(spec: GameSpec, played: dict[str, Played], names: Sequence[str]) -> 
     for seat, name in enumerate(names):
         by_manner = {manner: asdict(played[manner].per_seat()[seat]) for manner in MANNERS}
         events = {
-            event: asdict(seed_interval(greedy.events[:, :, index, seat].mean(axis=1, dtype=float)))
-            for index, (event, _) in enumerate(spec.events)
+            event.name: asdict(seed_interval(greedy.events[:, :, index, seat].mean(axis=1, dtype=float)))
+            for index, event in enumerate(spec.events)
         }
         per_seat.append({"seat": f"player_{seat + 1}", "player": name, **by_manner, "events_greedy": events})
     seeds, seats = sampled.seat_means.shape

@@ -14,7 +14,7 @@ from hopplus.cli.pretrain import pretrain
 from hopplus.cli.report import report
 from hopplus.cli.runs import runs
 from hopplus.cli.study import study
-from hopplus.cli.train import asks_for_help, print_help, train
+from hopplus.cli.train import asks_for_help, names_own_agent, print_help, train, train_own
 from hopplus.runs.training import NonFiniteRunError
 
 VERBS = {
@@ -38,6 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
         typed = with_action(sys.argv[1:] if arguments is None else arguments)
         if asks_for_help(typed):
             return print_help(typed)
+        if names_own_agent(typed):
+            return train_own(typed)
         return tyro.extras.subcommand_cli_from_dict(VERBS, prog="hopplus", args=typed) or 0
     except NonFiniteRunError as error:
         print(f"hopplus: {error}", file=sys.stderr)

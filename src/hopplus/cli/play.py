@@ -12,10 +12,10 @@ from rich.live import Live
 
 from hopplus.cli.games import GameName
 from hopplus.cli.keyboard import Keyboard
-from hopplus.games.coplayers import Lineup, seat_names
+from hopplus.games.coplayers import Lineup
 from hopplus.games.draw import Frame, frames, terminal
 from hopplus.games.game import NO_ACTION, Game
-from hopplus.games.lineups import lineup
+from hopplus.games.lineups import lineup, seat_names
 from hopplus.games.pictures import save_gif, save_picture
 from hopplus.games.presets import PRESETS, make
 from hopplus.games.rollout import play_episode, sample_actions

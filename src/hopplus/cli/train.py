@@ -9,9 +9,10 @@ import tyro
 
 from hopplus.agents.named import ABOUT, NAMES
 from hopplus.core.devices import use_cores
+from hopplus.core.extensions import is_own
 from hopplus.core.mesh import MeshConfig, num_cores
 from hopplus.learning.config import LearnerConfig
-from hopplus.runs.agents import learner_of
+from hopplus.runs.agents import learner_of, own_agent
 from hopplus.runs.capabilities import unused_flags
 from hopplus.runs.config import RunConfig
 from hopplus.runs.hosts import HostLostError, HostsConfig, is_first, join, leave
@@ -32,7 +33,7 @@ def _usual(agent: Any) -> RunConfig:
 def _arguments(usual: RunConfig) -> Any:
     """The class of an agent's arguments: the run folder, and settings with the agent's defaults."""
     settings = ("config", Annotated[type(usual), tyro.conf.arg(name="")], field(default=usual))
-    return make_dataclass(usual.agent, [("out", Out), settings, ("hosts", HostsConfig, field(default=HostsConfig()))])
+    return make_dataclass("training", [("out", Out), settings, ("hosts", HostsConfig, field(default=HostsConfig()))])
 
 
 def _choice(agent: str) -> Any:
@@ -41,6 +42,18 @@ def _choice(agent: str) -> Any:
 
 
 Choice: Any = Union[tuple(_choice(agent) for agent in NAMES)]  # noqa: UP007
+
+
+def names_own_agent(typed: list[str]) -> bool:
+    """Whether a command line trains an agent of the user's own, as in `train my_module:MyAgent`."""
+    return typed[:1] == ["train"] and len(typed) > 1 and is_own(typed[1])
+
+
+def train_own(typed: list[str]) -> int:
+    """Train an agent of the user's own: its settings are the defaults of the flags."""
+    agent = typed[1]
+    about = (type(own_agent(agent)).__doc__ or "An agent of your own.").split("\n\n")[0]
+    return _train(tyro.cli(_arguments(_usual(agent)), prog=f"hopplus train {agent}", description=about, args=typed[2:]))
 
 
 def asks_for_help(typed: list[str]) -> bool:
@@ -79,12 +92,17 @@ def _hiding(hidden: frozenset[str], settings: Any, prefix: str = "") -> Any:
 def train(training: Annotated[Choice, tyro.conf.arg(name="")]) -> int:  # pyright: ignore[reportInvalidTypeForm]
     """Train an agent with several seeds, in one program and one run folder.
 
-    The same command resumes a run that was stopped, and its result is the same to the bit as without the stop. With
-    more --steps it continues a complete run, unless a setting depends on the run's length.
+    The same command resumes a run that was stopped, and its result is the same to the bit as without the stop, unless
+    Python steps the game's environments. With more --steps it continues a complete run, unless a setting depends on the
+    run's length.
 
     Args:
-        training: The agent. `hopplus train AGENT --help` lists its settings.
+        training: The agent, or MODULE:FACTORY for one of your own. `hopplus train AGENT --help` lists its settings.
     """
+    return _train(training)
+
+
+def _train(training: Any) -> int:
     config, out = training.config, training.out
     use_cores(config.learner.mesh.size // training.hosts.count)
     join(training.hosts)

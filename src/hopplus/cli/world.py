@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from hopplus import __version__
 from hopplus.cli.tables import make_table
+from hopplus.core.numerics import count_rows
 from hopplus.evaluation.world import examples, joined, judge
 from hopplus.runs.command import train_command
 from hopplus.runs.run import load
@@ -34,7 +35,7 @@ def judge_world(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
         "game": run.config.game,
         "seeds": run.config.seeds,
         "episodes": num_episodes,
-        "worlds": len(judged.worlds.cell.bias),
+        "worlds": count_rows(judged.worlds),
         "line_ups": judged.figures,
         "impossible_drawn": judged.impossible_drawn,
         "planes": [plane.name for plane in spec.planes],

@@ -54,13 +54,15 @@ def by_seeds(fn: Callable[..., Any], config: MeshConfig, *, out_axes: tuple[int,
     """fn(states, shared), where each device has its share of the seeds and a copy of `shared`.
 
     The leading axis of `states` is seeds; `out_axes` gives the axis of seeds in each result.
+
+    An axis `envs` of one device is mapped too, because JAX calls Python only where every axis is.
     """
     return jax.shard_map(
         fn,
         mesh=make_mesh(config),
         in_specs=(PartitionSpec(SEEDS), PartitionSpec()),
         out_specs=tuple(PartitionSpec(*(None,) * axis, SEEDS) for axis in out_axes),
-        axis_names={SEEDS},
+        axis_names={SEEDS} if config.envs > 1 else {SEEDS, ENVS},
         check_vma=False,
     )
 

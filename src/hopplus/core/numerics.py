@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32
+from jaxtyping import Array, Bool, Float32, PyTree
 
 Metrics = dict[str, Array]
 """Numbers by tag."""
@@ -37,3 +37,8 @@ def variance(
 ) -> Float32[Array, " seats"]:
     centred = numbers - jax.vmap(weighted_mean)(numbers, mask)[:, None, None]
     return jax.vmap(weighted_mean)(jnp.square(centred), mask)
+
+
+def count_rows(tree: PyTree[Array]) -> int:
+    """The length of the leading axis of a tree of arrays."""
+    return jax.tree.leaves(tree)[0].shape[0]

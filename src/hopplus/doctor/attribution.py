@@ -31,15 +31,16 @@ from hopplus.agents.player import Player
 from hopplus.doctor.examined_run import ExaminedRun, learned_params
 from hopplus.evaluation.statistics import Interval
 from hopplus.games.coplayers import PolicyState
-from hopplus.games.game import Observation, ego_order
-from hopplus.games.rollout import EnvState, Step, init_env, paid_events, rollout
+from hopplus.games.fields import Observation
+from hopplus.games.game import ego_order
+from hopplus.games.rollout import EnvState, Step, init_env, rollout
 from hopplus.learning.imagination import CoPlayerGoals, EgoGame, ImaginedPlayers
 from hopplus.learning.learner import by_seat, seats_of
 from hopplus.learning.opponent_data import next_events
 from hopplus.learning.rollout import PolicyOutput, collect
 from hopplus.learning.state import LearnerState
 from hopplus.learning.trust import depth_of
-from hopplus.models.actor_critic import ActorCritic
+from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.learned_game import WorldState, from_view
 
 PARTS = ("reward", "transition", "termination", "co-players", "goals")
@@ -78,7 +79,9 @@ class PartlyTrueGame(EgoGame):
         learned, learned_rewards = super().step(state, actions, key=learned_key)
         time = state.time.astype(jnp.float32) / self.spec.horizon
         after, rewards = self.game.step(
-            self.game.from_view(Observation(state.board, time, state.last_actions)), actions, key=true_key
+            self.game.from_view({"planes": state.board, "time": time, "last_actions": state.last_actions}),
+            actions,
+            key=true_key,
         )
         ended = state.ended | self.game.terminated(after)
         board = jnp.where(self.true[1], self.game.board(after), learned.board)
@@ -91,7 +94,7 @@ class PartlyTruePlayers(eqx.Module):
     """The ego and its co-players: the opponent models, or the co-players' own policies."""
 
     imagined: ImaginedPlayers
-    params: ActorCritic
+    params: PolicyNetwork
     """Of all seats in the ego's order, stacked."""
     opponents: OpponentModels
     true: Bool[Array, " parts"]
@@ -108,7 +111,7 @@ class PartlyTruePlayers(eqx.Module):
         modelled, (output, co_players) = self.imagined(observations, legal, (output, co_players))
         game, config = self.imagined.game, self.imagined.config
 
-        def act(params: ActorCritic, models: OpponentModels, *seen: Any):
+        def act(params: PolicyNetwork, models: OpponentModels, *seen: Any):
             return Player(params, models, game, config)(*seen)
 
         true, beliefs = jax.vmap(act)(self.params, self.opponents, observations, legal, beliefs)
@@ -176,7 +179,7 @@ def _situations(examined: ExaminedRun, state: LearnerState, seat: int | Array, *
 
     def record(step: Step):
         output, _ = step.policy_state
-        events = paid_events(game.spec, step.legal, step.actions, step.rewards)
+        events = game.events(step.state, step.actions, step.after, step.rewards)
         over = jnp.all(step.terminated_after)
         return step.observation, output.beliefs, ~game.terminated(step.state), step.reset_before, events, over
 

@@ -57,7 +57,7 @@ def _ask(examined: ExaminedRun, name: str, known: list[Finding], on_finding: OnF
     started = time.perf_counter()
     on_finding(name, None)
     if name == "game":
-        answer = examine_game(examined.run.game, examined.config.game, seconds=GAME_SECONDS)
+        answer = examine_game(examined.run.game, str(examined.config.game), seconds=GAME_SECONDS)
         for finding in answer.findings:
             on_finding(name, finding)
         return answer

@@ -15,8 +15,8 @@ from hopplus.games.game import Game
 from hopplus.learning import learner
 from hopplus.learning.config import LearnerConfig
 from hopplus.learning.state import Experience, LearnerState, Task
-from hopplus.models.actor_critic import ActorCritic
-from hopplus.models.world import World
+from hopplus.models.actor_critic import PolicyNetwork
+from hopplus.models.world import WorldModel
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import read_config
 from hopplus.runs.records import Recorded, read_run
@@ -97,7 +97,7 @@ class ExaminedRun:
         return [self.play(self.state(seed)) for seed in self.seeds]
 
 
-def learned_params(state: LearnerState) -> tuple[ActorCritic, OpponentModels, World | None]:
+def learned_params(state: LearnerState) -> tuple[PolicyNetwork, OpponentModels, WorldModel | None]:
     """The parameters of the policies, of the opponent models and of the worlds; leading axis: learners."""
     learners = state.learners
     return learners.policy.params, learners.opponents.params, learners.world.params if learners.world else None

@@ -7,7 +7,7 @@ or because of the game.
 
 import re
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hopplus.core.extensions import load_factory
 from hopplus.doctor.answer import Answer, Finding, OnProgress, settled
 from hopplus.doctor.first_views import FirstViews
 from hopplus.doctor.random_play import Budget, EnvPlayed, GamePlayed, play_env, play_game, reset_env
@@ -22,7 +23,6 @@ from hopplus.doctor.seat_differences import MATTERS, Measured, scale_of, standin
 from hopplus.games import contract
 from hopplus.games.draw import player_name
 from hopplus.games.game import Game
-from hopplus.games.presets import load_factory
 from hopplus.games.spawns import FALSE_ALARM
 
 if TYPE_CHECKING:
@@ -67,11 +67,12 @@ def examine_game(
     findings = []
     for promise in contract.examine(game, only=PROMISES, seed=seed):
         on_progress(f"contract: {promise.name}")
-        findings.append(_promise_finding(promise, name))
+        if promise.unchecked is None:
+            findings.append(_promise_finding(promise, name))
     if all(finding.check != "contract, plays" for finding in findings):
         played = play_game(game, budget=_budget(seconds, episodes), seed=seed, on_progress=on_progress)
         advice = Advice(_look_into(name), _longer(name, seconds, episodes))
-        findings += game_findings(played, events=bool(game.spec.events), advice=advice)
+        findings += game_findings(played, game.spec.seats_by_role, advice=advice)
     return _answer(findings, started)
 
 
@@ -123,16 +124,23 @@ def load_env(text: str) -> Callable[[], "ParallelEnv"]:
     return load_factory(text, "environment")
 
 
-def game_findings(played: GamePlayed, *, events: bool, advice: Advice) -> list[Finding]:
-    """The findings of random play of a game of hopplus. Without declared events there is no finding about ties."""
-    seats = tuple(map(player_name, range(played.returns.shape[1])))
-    returns = _returns(played.returns, seats, advice=advice)
-    findings = [standing_out(returns), *trends(returns)]
-    if events and played.ties.any():
-        shares = played.tie_excess * (played.ties.size / played.ties.sum())
-        what = "share of a tie's reward beyond an equal one"
-        ties = Measured("ties", "game: rules", what, shares, seats, TIE_MATTERS, advice.next, advice.more)
-        findings.append(standing_out(ties))
+def game_findings(played: GamePlayed, roles: Mapping[str, Sequence[int]], *, advice: Advice) -> list[Finding]:
+    """The findings of random play of a game of hopplus, for each role that has two seats or more."""
+    groups = {role: list(seats) for role, seats in roles.items() if len(seats) > 1}
+    if not groups:
+        says = f"every seat has a role of its own ({', '.join(roles)}), so no seats are compared"
+        return [Finding("roles", "game: roles", "exact", "fine", says)]
+    findings = []
+    for role, group in groups.items():
+        suffix = f" of {role}" if len(roles) > 1 else ""
+        seats = tuple(map(player_name, group))
+        returns = _returns(played.returns[:, group], seats, suffix=suffix, advice=advice)
+        findings += [standing_out(returns), *trends(returns)]
+        if played.ties.any() and len(roles) == 1:
+            shares = played.tie_excess * (played.ties.size / played.ties.sum())
+            what = "share of a tie's reward beyond an equal one"
+            ties = Measured("ties", "game: rules", what, shares, seats, TIE_MATTERS, advice.next, advice.more)
+            findings.append(standing_out(ties))
     return findings
 
 

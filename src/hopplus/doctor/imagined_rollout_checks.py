@@ -125,7 +125,7 @@ def ends(examined: ExaminedRun) -> Finding | None:
         return None
 
     def gone(steps):
-        return ~np.asarray(steps.observation.planes[:, :, 0, ..., 0]).any((-1, -2))
+        return ~np.asarray(steps.observation["planes"][:, :, 0, ..., 0]).any((-1, -2))
 
     return _judged(
         examined,

@@ -66,7 +66,7 @@ def read_ladder(folder: Path, symptom: Symptom, steps: int | None = None) -> Lad
 
 def _agent(rung: str, config: RunConfig) -> str:
     """The agent name that a rung's run folder records."""
-    return "ppo" if rung == "ppo" else config.agent
+    return "ppo" if rung == "ppo" else str(config.agent)
 
 
 def rungs(full: LearnerConfig) -> dict[str, LearnerConfig]:

@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Float64, Key
 
 from hopplus.doctor.answer import OnProgress
-from hopplus.evaluation.fairness import NUM_ENVS
+from hopplus.evaluation.fairness import batch_size
 from hopplus.games.coplayers import Lineup, Random
-from hopplus.games.game import Game
+from hopplus.games.game import NO_ACTION, Game
 from hopplus.games.rollout import Episode, play_episode
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ def play_game(game: Game, *, budget: Budget, seed: int, on_progress: OnProgress)
         return episode.returns, *_ties(game, episode)
 
     batch = jax.jit(jax.vmap(one_env))
-    batches, played = [], 0
+    batches, played, num_envs = [], 0, batch_size(game)
     while not played or not budget.is_spent(played):
         key = jax.random.fold_in(jax.random.key(seed), len(batches))
-        batches.append(jax.device_get(batch(jax.random.split(key, NUM_ENVS))))
-        played += NUM_ENVS
+        batches.append(jax.device_get(batch(jax.random.split(key, num_envs))))
+        played += num_envs
         on_progress(f"random play: {played:,} episodes")
     return GamePlayed(*(np.concatenate(parts).astype(np.float64) for parts in zip(*batches, strict=True)))
 
@@ -83,7 +83,7 @@ def play_game(game: Game, *, budget: Budget, seed: int, on_progress: OnProgress)
 def _ties(game: Game, episode: Episode) -> tuple[Float32[Array, " agents"], Float32[Array, " agents"]]:
     """Each seat's excess share and its number of ties: steps in which several seats do the same event and at least one
     of them is paid for it."""
-    events = game.spec.event_actions
+    events = np.array([action for action in game.spec.event_actions if action != NO_ACTION], np.int32)
     legal = jax.vmap(game.legal)(jax.tree.map(lambda leaf: leaf[:-1], episode.states))
     did: Bool[Array, "steps agents events"] = (episode.actions[..., None] == events) & legal[..., events]
     paid = jnp.where(did, episode.rewards[..., None], 0.0)

@@ -93,7 +93,7 @@ def _there(examined: ExaminedRun, experience: Experience) -> Bool[np.ndarray, "s
     """Whether a seat is in the game: on a board, whether it sees itself; otherwise as the rollout recorded it."""
     if not examined.has_board:
         return _of_seats(examined, experience.steps.in_game)
-    planes, time = np.asarray(experience.batch.observation.planes), np.asarray(experience.batch.observation.time)
+    planes, time = np.asarray(experience.batch.observation["planes"]), np.asarray(experience.batch.observation["time"])
     return planes[..., 0].any(axis=(-1, -2)) & (time < 1)
 
 
@@ -215,7 +215,7 @@ def examples_after_leaving(examined: ExaminedRun) -> Finding | None:
     shares = []
     for experience in examined.experience:
         assert experience.opponent_data is not None and experience.opponent_data.observation is not None
-        planes = np.asarray(experience.opponent_data.observation.planes)[..., : examined.game.spec.num_walkers]
+        planes = np.asarray(experience.opponent_data.observation["planes"])[..., : examined.game.spec.num_walkers]
         there = np.asarray(planes.any(axis=(-2, -3)))
         both = there[..., :1] & there[..., 1:]
         valid = np.asarray(experience.opponent_data.valid)

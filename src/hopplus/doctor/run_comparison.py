@@ -21,8 +21,11 @@ def compare(examined: ExaminedRun, others: Sequence[ExaminedRun]) -> Iterator[Fi
     runs = [examined, *others]
     yield settings(runs)
     seats = {len(run.seats) for run in runs}
-    if len(seats) > 1 or not all(run.is_symmetric for run in runs):
-        words, advice = "the runs do not learn in the same seats", "give runs of the same game without --co-players"
+    if len(seats) > 1 or not all(run.is_symmetric and not run.game.spec.roles for run in runs):
+        words, advice = (
+            "the runs do not learn in the same seats",
+            "give runs of the same game without --co-players and roles",
+        )
         yield Finding("all runs", "seats", "test", "not enough evidence", words, next=advice)
         return
     over = [over_mean(final_returns(run)) for run in runs]

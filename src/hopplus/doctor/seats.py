@@ -55,7 +55,8 @@ def ask(examined: ExaminedRun) -> Iterator[Finding]:
         )
         return
     yield from returns(examined)
-    yield rotated(examined)
+    if not examined.game.spec.roles:
+        yield rotated(examined)
 
 
 def counts(examined: ExaminedRun) -> Iterator[Finding]:
@@ -120,17 +121,31 @@ def returns(examined: ExaminedRun) -> Iterator[Finding]:
         words = f"{len(blocks)} seeds have returns of every seat; the test needs {LEAST_SEEDS} or more"
         yield Finding("returns", "seats", "test", "not enough evidence", words, next="train again with --seeds 5")
         return
+    roles = examined.game.spec.seats_by_role
+    compared = {role: seats for role, seats in roles.items() if len(seats) > 1}
+    if not compared:
+        words = f"every seat has a role of its own ({', '.join(roles)}), so no seats are compared"
+        yield Finding("returns", "seats", "exact", "fine", words)
+    for role, seats in compared.items():
+        names = tuple(examined.seats[seat] for seat in seats)
+        yield from _returns_of(examined, blocks[:, seats], names, f" of {role}" if len(roles) > 1 else "")
+
+
+def _returns_of(
+    examined: ExaminedRun, blocks: Float64[np.ndarray, "seeds seats"], names: tuple[str, ...], suffix: str
+) -> Iterator[Finding]:
+    """The findings about seats of one role."""
     over = over_mean(blocks)
-    samples = {name: blocks[:, at].tolist() for at, name in enumerate(examined.seats)}
-    picture = Picture("boxes", "return of each seat over the last fifth of training, by seed", examined.seats, samples)
+    samples = {name: blocks[:, at].tolist() for at, name in enumerate(names)}
+    picture = Picture("boxes", "return of each seat over the last fifth of training, by seed", names, samples)
     seat, effect, p_value = stands_out(over)
     more = "more" if effect.estimate > 0 else "less"
-    says = f"{examined.seats[seat]} gets {abs(effect.estimate):.1%} {more} than the mean of all seats"
+    says = f"{names[seat]} gets {abs(effect.estimate):.1%} {more} than the mean of all seats{suffix}"
     advice = f"hopplus doctor game {examined.config.game}"
     about = partial(
         Finding, module="seats", kind="test", verdict="fine", unit="of the mean", picture=picture, next=advice
     )
-    yield about("returns", says=says, effect=effect, test=Significance(p_value, MATTERS))
+    yield about(f"returns{suffix}", says=says, effect=effect, test=Significance(p_value, MATTERS))
     if blocks.shape[1] > 2:
         trend = page_trend(blocks)
         slope = np.polyfit(np.arange(blocks.shape[1]), over.T, 1)[0] * (blocks.shape[1] - 1)
@@ -139,7 +154,7 @@ def returns(examined: ExaminedRun) -> Iterator[Finding]:
             f"from the first seat to the last returns change by {size.estimate:+.1%} (if anything, {trend.direction})"
         )
         test = Significance(trend.p_value, MATTERS)
-        yield about("order of seats", says=says, effect=size, test=test)
+        yield about(f"order of seats{suffix}", says=says, effect=size, test=test)
 
 
 def rotated(examined: ExaminedRun) -> Finding:

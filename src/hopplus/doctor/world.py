@@ -14,7 +14,7 @@ from hopplus.evaluation.world import by_world, judge, transitions_of
 from hopplus.games.game import GameSpec, ego_order
 from hopplus.learning.worlds import SAME_REWARD
 from hopplus.models import world
-from hopplus.models.world import Outcome, Transition, World
+from hopplus.models.world import Outcome, Transition, WorldModel
 from hopplus.runs.records import Recorded
 
 ASKS = "is the world model good where it matters?"
@@ -47,7 +47,7 @@ def ask(examined: ExaminedRun) -> Iterator[Finding]:
     yield where(run.game.spec, transition, outcome)
 
 
-def predicted(spec: GameSpec, every: World, transition: Transition) -> Outcome:
+def predicted(spec: GameSpec, every: WorldModel, transition: Transition) -> Outcome:
     """The outcomes that every world predicts, [worlds, rows]."""
 
     def predict(now):
@@ -116,7 +116,7 @@ def seats(rate: Callable[..., Finding], examined: ExaminedRun, transition: Trans
     spec = examined.game.spec
     order = jnp.asarray(ego_order(spec.num_agents), jnp.int32)
     assert examined.run.worlds is not None
-    num_learners = examined.run.worlds.cell.bias.shape[1]
+    num_learners = jax.tree.leaves(examined.run.worlds)[0].shape[1]
 
     @jax.jit
     def right(params, order):

@@ -17,10 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Float64, Int32, Key
 
+from hopplus.core.extensions import is_own
 from hopplus.evaluation.known_co_players import Known, goals_of, inform
 from hopplus.evaluation.series import play_rows
-from hopplus.games.coplayers import Lineup, Policy, PolicyState, read_policies
-from hopplus.games.game import Game, GameSpec, Observation, views_of_others
+from hopplus.games.coplayers import Lineup, Policy, PolicyState
+from hopplus.games.fields import Observation
+from hopplus.games.game import Game, GameSpec, views_of_others
+from hopplus.games.lineups import read_policies
 from hopplus.planning import beliefs
 
 LETTERS = {"nearest_stag": "N", "nearest_hare": "H", "random": "R", "patient_stag(3)": "P"}
@@ -41,20 +44,22 @@ def all_lineups(spec: GameSpec, kinds: Sequence[str] = KINDS) -> list[tuple[str,
             f"adaptation is measured among stag and hare hunters; {spec.name} is no such game. Give a run on a stag "
             "hunt with two players or more"
         )
-    unknown = [kind for kind in kinds if kind not in LETTERS]
+    unknown = [kind for kind in kinds if kind not in LETTERS and not is_own(kind.partition("(")[0])]
     if unknown or len(set(kinds)) < len(kinds) or not kinds:
-        raise ValueError(f"--kinds is {','.join(kinds)}; give some of {', '.join(LETTERS)}, each once")
+        raise ValueError(
+            f"--kinds is {','.join(kinds)}; give some of {', '.join(LETTERS)} or MODULE:FACTORY, each once"
+        )
     return list(combinations_with_replacement(kinds, spec.num_agents - 1))
 
 
 def short_name(lineup: Sequence[str]) -> str:
-    """A letter for each co-player, as in NHR."""
-    return "".join(LETTERS[name] for name in lineup)
+    """A letter for each co-player, as in NHR; a small one for a script of your own."""
+    return "".join(LETTERS.get(name) or name.rpartition(":")[2][0].lower() for name in lineup)
 
 
-def scripts(spec: GameSpec, kinds: Sequence[str] = KINDS) -> tuple[Policy, ...]:
+def scripts(game: Game, kinds: Sequence[str] = KINDS) -> tuple[Policy, ...]:
     """The players of these kinds, in their order."""
-    return read_policies(",".join(kinds), spec)
+    return read_policies(",".join(kinds), game)
 
 
 class OneOf(Policy):
@@ -111,12 +116,12 @@ class ByBelief(Policy):
 
     def __call__(self, observation, legal, policy_state):
         belief = jax.vmap(beliefs.update)(
-            policy_state.belief, policy_state.predicted, policy_state.legal, observation.last_actions[1:]
+            policy_state.belief, policy_state.predicted, policy_state.legal, observation["last_actions"][1:]
         )
         views = views_of_others(self.game.spec, observation)
         others_legal = jax.vmap(self.game.legal_in_view)(views)
         beliefs_now = KindBeliefs(belief, jax.vmap(self._predict)(views, others_legal), others_legal)
-        present = jnp.any(views.planes[..., 0] > 0, axis=(1, 2))
+        present = jnp.any(views["planes"][..., 0] > 0, axis=(1, 2))
         hunting_stags, _ = self.for_stags(observation, legal, ())
         hunting_hares, _ = self.for_hares(observation, legal, ())
         wanted = partner_probability(belief[:, STAG_HUNTER], present) >= ENOUGH
@@ -134,7 +139,7 @@ def partner_probability(hunts_stags: Float32[Array, " others"], present: Bool[Ar
 
 def by_belief(game: Game) -> ByBelief:
     """The yardstick "NS or NH by belief" for this game."""
-    kinds = scripts(game.spec)
+    kinds = scripts(game)
     return ByBelief(game, kinds, for_stags=kinds[0], for_hares=kinds[1])
 
 
@@ -156,7 +161,7 @@ def first_seat_returns(
     of its co-players, or the co-players themselves.
     """
     names = sorted({name for lineup in lineups for name in lineup})
-    kinds = scripts(game.spec, names)
+    kinds = scripts(game, names)
     numbers = np.array([[names.index(name) for name in lineup] for lineup in lineups], np.int32)
     others = [OneOf(kinds, jnp.asarray(column)) for column in numbers.T]
     if known != "nothing":

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32
 
 from hopplus.games.coplayers import Policy
-from hopplus.games.game import Observation
+from hopplus.games.fields import Observation
 from hopplus.learning.offline import script_predictions
 from hopplus.learning.pretraining import filter_beliefs
 

@@ -4,7 +4,7 @@ A player is a pure function of its observations and its state, so its decisions 
 of the episode.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
@@ -16,7 +16,6 @@ from hopplus.agents.goals import BeliefState
 from hopplus.agents.planner import Planner
 from hopplus.agents.player import Player
 from hopplus.games.game import Game
-from hopplus.models import actor_critic
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,8 @@ def _decide(player: Player | Planner, game: Game, states: PyTree[Array], seat: i
     def one_step(beliefs: BeliefState, seen):
         observation, legal = seen
         beliefs = own.update_beliefs(observation, beliefs)
-        log_probabilities, _ = actor_critic.apply(own.params, observation, legal, beliefs.goals)
+        log_probabilities, _, hidden = own.params.step(beliefs.hidden, observation, legal, beliefs.goals)
+        beliefs = replace(beliefs, hidden=hidden)
         plan = player.plan(observation, beliefs) if isinstance(player, Planner) else None
         return beliefs, (jnp.exp(log_probabilities), beliefs, plan)
 

@@ -4,7 +4,7 @@ Two tests, because they miss different faults: does any seat's mean differ from 
 all seats together), and do returns rise or fall with the seat's number (Page's test, in both directions)?
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -18,7 +18,8 @@ from hopplus.games.game import Game
 from hopplus.games.rollout import play_episode
 
 CONFIDENCE = 0.999
-NUM_ENVS = 4096
+NUM_ENVS, NUM_ENVS_IN_PYTHON = 4096, 256
+"""Episodes of a batch; the second for a game that is not compiled, which is slow."""
 NUM_BLOCKS = 200
 """Page's test ranks the seats within blocks of episodes; their means seldom tie."""
 MIN_EPISODES = 2 * NUM_BLOCKS
@@ -32,9 +33,9 @@ class Fairness:
     returns: tuple[Interval, ...]
     """The return of each seat, at 99.9%."""
     advantages: tuple[Interval, ...]
-    """The return of each seat minus the mean of all, at 99.9% for all seats together."""
+    """The return of each seat minus the mean of all seats of its role, at 99.9% for all seats together."""
     trend: Trend | None
-    """None if the seats never differ, because there is nothing to rank."""
+    """None if the seats never differ or have different roles, because there is nothing to rank."""
 
     @property
     def fault(self) -> str | None:
@@ -53,7 +54,8 @@ class Fairness:
 
 def measure(game: Game, episodes: int, *, seed: int = 0, on_batch: Callable[[int], None] | None = None) -> Fairness:
     """Play that many episodes at random and test them; `on_batch` gets the number of episodes of each batch."""
-    return judge(random_returns(game, episodes, seed=seed, on_batch=on_batch))
+    returns = random_returns(game, episodes, seed=seed, on_batch=on_batch)
+    return judge(returns, list(game.spec.seats_by_role.values()))
 
 
 def random_returns(
@@ -67,7 +69,7 @@ def random_returns(
         def one(key):
             return play_episode(game, random_lineup, key=key).returns
 
-        return jax.vmap(one)(jax.random.split(key, min(NUM_ENVS, episodes)))
+        return jax.vmap(one)(jax.random.split(key, min(batch_size(game), episodes)))
 
     key = jax.random.key(seed)
     batches, played = [], 0
@@ -80,17 +82,25 @@ def random_returns(
     return np.concatenate(batches)
 
 
-def judge(returns: np.ndarray) -> Fairness:
-    """The verdict on [episodes, seats] of returns."""
+def batch_size(game: Game) -> int:
+    """How many episodes are played at once."""
+    return NUM_ENVS if game.is_compiled else NUM_ENVS_IN_PYTHON
+
+
+def judge(returns: np.ndarray, groups: Sequence[Sequence[int]] = ()) -> Fairness:
+    """The verdict on [episodes, seats] of returns. Seats are compared within their group; by default all are one."""
     seats = returns.shape[1]
+    groups = groups or [range(seats)]
     if len(returns) < MIN_EPISODES:
         raise ValueError(f"{len(returns)} episodes are too few to judge by; play at least {MIN_EPISODES}")
-    over_mean = returns.astype(np.float64) - returns.mean(axis=1, keepdims=True, dtype=np.float64)
+    over_mean = returns.astype(np.float64)
+    for group in groups:
+        over_mean[:, group] -= returns[:, group].mean(axis=1, keepdims=True, dtype=np.float64)
     together = 1 - (1 - CONFIDENCE) / seats
     blocks = returns[: len(returns) - len(returns) % NUM_BLOCKS].reshape(NUM_BLOCKS, -1, seats).mean(axis=1)
     return Fairness(
         episodes=len(returns),
         returns=tuple(mean_interval(returns[:, seat], confidence=CONFIDENCE) for seat in range(seats)),
         advantages=tuple(mean_interval(over_mean[:, seat], confidence=together) for seat in range(seats)),
-        trend=page_trend(blocks) if seats > 2 and np.any(np.ptp(blocks, axis=1) > 0) else None,
+        trend=page_trend(blocks) if len(groups) == 1 and seats > 2 and np.any(np.ptp(blocks, axis=1) > 0) else None,
     )

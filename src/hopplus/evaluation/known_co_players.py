@@ -15,7 +15,8 @@ from jaxtyping import Array, Float32
 
 from hopplus.agents.planner import Planner
 from hopplus.games.coplayers import Policy, PolicyState
-from hopplus.games.game import GameSpec, Observation, views_of_others
+from hopplus.games.fields import Observation
+from hopplus.games.game import GameSpec, views_of_others
 from hopplus.models.goals import goal_names
 from hopplus.planning.model import Model
 

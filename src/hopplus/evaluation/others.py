@@ -14,7 +14,8 @@ from hopplus.agents.opponents import opponent_inputs
 from hopplus.agents.player import Player
 from hopplus.evaluation.prediction import Predictions, score
 from hopplus.games.coplayers import Lineup
-from hopplus.games.game import Game, Observation, ego_order, views_of_others
+from hopplus.games.fields import Observation
+from hopplus.games.game import Game, ego_order, views_of_others
 from hopplus.games.rollout import Step, init_env, rollout
 from hopplus.models import actor_critic
 
@@ -144,10 +145,10 @@ def _pair(
         probabilities=predicted / predicted.sum(axis=-1, keepdims=True),
         actions=np.asarray(seen.actions)[..., other][both],
         best=np.asarray(seen.probabilities)[..., other, :][both],
-        last_actions=np.asarray(seen.observation.last_actions)[..., other, 0][both],
+        last_actions=np.asarray(seen.observation["last_actions"])[..., other, 0][both],
         kinds=np.full(count, kind),
         kind_names=kind_names,
-        times=np.asarray(seen.observation.time)[..., other][both],
+        times=np.asarray(seen.observation["time"])[..., other][both],
     )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import equinox as eqx
 import jax
@@ -13,9 +12,10 @@ from jaxtyping import Array, Float32, Key
 from hopplus.evaluation.statistics import Interval, seed_interval
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import Game
-from hopplus.games.rollout import Episode, paid_events, play_episode
+from hopplus.games.rollout import Episode, play_episode
 
 NUM_ENVS = 1000
+BEFORE, AFTER = slice(None, -1), slice(1, None)
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,6 @@ def _play_one_seed(game: Game, lineup: Lineup, keys: Key[Array, " envs"]):
 
 def count_events(game: Game, episode: Episode) -> Float32[Array, "events agents"]:
     """How often each seat was rewarded for each event of the game."""
-    legal = jax.vmap(game.legal)(jax.tree.map(lambda leaf: leaf[:-1], episode.states))
-    events = jax.vmap(partial(paid_events, game.spec))(legal, episode.actions, episode.rewards)
+    before, after = (jax.tree.map(lambda leaf, part=part: leaf[part], episode.states) for part in (BEFORE, AFTER))
+    events = jax.vmap(game.events)(before, episode.actions, after, episode.rewards)
     return jnp.sum(events, axis=0, dtype=jnp.float32)

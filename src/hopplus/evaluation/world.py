@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key
 
-from hopplus.games.coplayers import read_policies
 from hopplus.games.game import Game, GameSpec
+from hopplus.games.lineups import read_policies
 from hopplus.games.rollout import JointPolicy, play_episode
 from hopplus.learning.offline import Cast
 from hopplus.learning.worlds import SAME_REWARD
 from hopplus.models import world
-from hopplus.models.world import Outcome, Situation, Transition, World
+from hopplus.models.world import Outcome, Situation, Transition, WorldModel
 
 OPEN_LOOP = 5
 SCRIPTS = {"stag_hunt": "nearest_stag,nearest_hare", "snowdrift": "nearest_drift,idler"}
@@ -74,10 +74,10 @@ def line_ups(game: Game, self_play: JointPolicy | None) -> dict[str, Callable[[A
     """The line-ups that a world is scored on: each is a function of a key that draws the players of one episode."""
     spec = game.spec
     by_name: dict[str, Callable[[Array], JointPolicy]] = {
-        "random play": lambda _: Cast(read_policies("random", spec), jnp.zeros(spec.num_agents, jnp.int32))
+        "random play": lambda _: Cast(read_policies("random", game), jnp.zeros(spec.num_agents, jnp.int32))
     }
     if spec.name in SCRIPTS:
-        scripts = read_policies(SCRIPTS[spec.name], spec)
+        scripts = read_policies(SCRIPTS[spec.name], game)
 
         def kinds(key):
             return jax.random.randint(key, (spec.num_agents,), 0, len(scripts), jnp.int32)
@@ -91,9 +91,9 @@ def line_ups(game: Game, self_play: JointPolicy | None) -> dict[str, Callable[[A
 class Judged(eqx.Module):
     """The scores of learned worlds on real episodes that they did not learn from."""
 
-    worlds: World
+    worlds: WorldModel
     """All of them, stacked."""
-    first: World
+    first: WorldModel
     records: dict[str, Record]
     """By line-up."""
     figures: dict[str, dict[str, Any]]
@@ -103,7 +103,7 @@ class Judged(eqx.Module):
 
 
 def judge(
-    game: Game, worlds: World, self_play: JointPolicy, episodes: int, draws: int, *, key: Key[Array, ""]
+    game: Game, worlds: WorldModel, self_play: JointPolicy, episodes: int, draws: int, *, key: Key[Array, ""]
 ) -> Judged:
     """Score worlds, [worlds, ...], on `episodes` of each line-up, and count impossible outcomes in `draws` samples."""
     records = {
@@ -122,7 +122,7 @@ def joined(records: Iterable[Record]) -> Record:
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *records)
 
 
-def examples(spec: GameSpec, params: World, record: Record, count: int = 3) -> list[dict[str, Any]]:
+def examples(spec: GameSpec, params: WorldModel, record: Record, count: int = 3) -> list[dict[str, Any]]:
     """Rewarded steps as lists, for a picture; those that the world predicted worst come first."""
     rows = jax.tree.map(jnp.asarray, transitions_of(record))
     predicted = jax.jit(jax.vmap(by_world(spec, params)))(rows.now)
@@ -147,7 +147,7 @@ def transitions_of(record: Record) -> Transition:
     return jax.tree.map(lambda leaf: np.asarray(leaf)[valid], record.transition)
 
 
-def by_world(spec: GameSpec, params: World) -> Predict:
+def by_world(spec: GameSpec, params: WorldModel) -> Predict:
     """The prediction function of a learned world."""
 
     def predict(now: Situation) -> Predicted:
@@ -170,7 +170,7 @@ def judge_line_ups(
     return {name: _figures(spec, each) for name, each in (by_record | {"all": together}).items()}
 
 
-def sums_of_worlds(spec: GameSpec, worlds: World, record: Record) -> dict[str, Array]:
+def sums_of_worlds(spec: GameSpec, worlds: WorldModel, record: Record) -> dict[str, Array]:
     """The sums of `sums_of` over several learned worlds, stacked; each is scored on the whole record."""
     each = jax.lax.map(lambda params: sums_of(spec, by_world(spec, params), record), worlds)
     return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), each)
@@ -276,7 +276,7 @@ def impossible(spec: GameSpec, now: Situation, after: Outcome) -> Int32[Array, "
 
 
 def count_impossible(
-    spec: GameSpec, params: World, transition: Transition, draws: int, *, key: Key[Array, ""]
+    spec: GameSpec, params: WorldModel, transition: Transition, draws: int, *, key: Key[Array, ""]
 ) -> dict[str, int]:
     """The impossible changes, by kind, among `draws` sampled outcomes of each situation."""
 

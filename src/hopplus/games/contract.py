@@ -19,11 +19,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.coplayers import Lineup, Policy
-from hopplus.games.game import NO_ACTION, Game, Observation, ego_order
+from hopplus.games.fields import TIME, Field, Observation
+from hopplus.games.game import NO_ACTION, Game, GameSpec, as_played, capabilities, ego_order
 from hopplus.games.rollout import init_env, rollout
 from hopplus.games.spawns import spawn_fault
 
 NUM_ENVS, NUM_STEPS, NUM_SPAWNS = 512, 32, 16_384
+NUM_ENVS_IN_PYTHON = 16
+"""Of a game that is not compiled: it is slow, and replays an episode to repeat its last step."""
 
 
 class BrokenGameError(AssertionError):
@@ -37,6 +40,8 @@ class Finding:
     name: str
     promise: str
     fault: str | None
+    unchecked: str | None = None
+    """Why the promise does not apply to this game."""
 
 
 class Situations(eqx.Module):
@@ -71,13 +76,13 @@ def check(game: Game, *, only: Collection[str] = (), seed: int = 0) -> list[Find
 
 def examine(game: Game, *, only: Collection[str] = (), seed: int = 0) -> Iterator[Finding]:
     """Yield the finding of each promise as it is checked."""
-    known = [name for name, _, _ in (*PROMISES_OF_A_RESET, *PROMISES_OF_PLAY)]
+    known = [promise[0] for promise in (*PROMISES_OF_A_RESET, *PROMISES_OF_PLAY)]
     if unknown := set(only) - set(known):
         raise ValueError(f"there is no promise called {sorted(unknown)[0]!r}; give one of {', '.join(known)}")
     play_key, *keys = jax.random.split(jax.random.key(seed), 1 + len(PROMISES_OF_A_RESET))
-    for (name, promise, judge), key in zip(PROMISES_OF_A_RESET, keys, strict=True):
+    for (name, promise, needs, judge), key in zip(PROMISES_OF_A_RESET, keys, strict=True):
         if not only or name in only:
-            yield Finding(name, promise, _judge(judge, game, key))
+            yield _finding(name, promise, needs, judge, game, key)
     of_play = [promise for promise in PROMISES_OF_PLAY if not only or promise[0] in only]
     if not of_play:
         return
@@ -86,8 +91,16 @@ def examine(game: Game, *, only: Collection[str] = (), seed: int = 0) -> Iterato
     except Exception as error:
         yield Finding("plays", "random play runs", f"random play fails: {_first_line(error)}")
         return
-    for name, promise, judge in of_play:
-        yield Finding(name, promise, _judge(judge, game, situations))
+    for name, promise, needs, judge in of_play:
+        yield _finding(name, promise, needs, judge, game, situations)
+
+
+def _finding(
+    name: str, promise: str, needs: str | None, judge: Callable[[Game, Any], str | None], game: Game, material: Any
+) -> Finding:
+    if needs is not None and needs not in capabilities(game):
+        return Finding(name, promise, None, UNCHECKED[needs])
+    return Finding(name, promise, _judge(judge, game, material))
 
 
 def _judge(judge: Callable[[Game, Any], str | None], game: Game, material: Any) -> str | None:
@@ -119,7 +132,8 @@ def _situations(game: Game, *, key: Key[Array, ""]) -> Situations:
 
         return jax.vmap(one_env)(env_keys, play_keys)
 
-    keys = (jax.random.split(each, NUM_ENVS) for each in (env_key, play_key))
+    num_envs = NUM_ENVS if game.is_compiled else NUM_ENVS_IN_PYTHON
+    keys = (jax.random.split(each, num_envs) for each in (env_key, play_key))
     played = jax.jit(play)(*keys)
     states, actions = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), played)
     return Situations(states, actions, jnp.arange(len(actions), dtype=jnp.int32))
@@ -134,21 +148,28 @@ def _shapes(game: Game, key: Key[Array, ""]) -> str | None:
     before_and_after = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)] for tree in (state, after)]
     if jax.tree.structure(state) != jax.tree.structure(after) or before_and_after[0] != before_and_after[1]:
         return "step changes the shape or dtype of the state, so that it cannot be carried through a loop"
-    board = (spec.height, spec.width, len(spec.planes))
     seen = jax.eval_shape(game.observe, state)
+    if unknown := set(seen) ^ {field.name for field in spec.observation}:
+        return f"the observation and the spec do not have the same fields: {', '.join(sorted(unknown))}"
     expected = {
         "rewards": (rewards, (agents,), jnp.float32),
         "legal": (jax.eval_shape(game.legal, state), (agents, actions), jnp.bool_),
         "terminated": (jax.eval_shape(game.terminated, state), (agents,), jnp.bool_),
-        "board": (jax.eval_shape(game.board, state), board, jnp.uint8),
-        "the views' planes": (seen.planes, (agents, *board), jnp.uint8),
-        "the views' time": (seen.time, (agents,), jnp.float32),
-        "the views' last actions": (seen.last_actions, (agents, agents), jnp.int32),
     }
+    for field in spec.observation:
+        array = seen[field.name]
+        expected[f"the views' {field.name}"] = (array, (agents, *field.shape), _dtype(field, array.dtype))
+    if spec.planes:
+        board = (spec.height, spec.width, len(spec.planes))
+        expected["board"] = (jax.eval_shape(game.board, state), board, jnp.uint8)
     for name, (array, shape, dtype) in expected.items():
         if array.shape != shape or array.dtype != dtype:
             wanted, given = f"{np.dtype(dtype)}{list(shape)}", f"{array.dtype}{list(array.shape)}"
             return f"{name}: the spec asks for {wanted}, the game gives {given}"
+    events = jax.eval_shape(game.events, state, joint, after, rewards)
+    if (events.shape, events.dtype) != ((len(spec.events), agents), jnp.bool_):
+        wanted, given = f"bool[{len(spec.events)}, {agents}]", f"{events.dtype}{list(events.shape)}"
+        return f"events: the spec asks for {wanted}, the game gives {given}"
     return None
 
 
@@ -168,6 +189,8 @@ def _keys(game: Game, key: Key[Array, ""]) -> str | None:
 
 
 def _spawns(game: Game, key: Key[Array, ""]) -> str | None:
+    if game.spec.roles:
+        return None
     boards = jax.jit(jax.vmap(lambda key: game.board(game.reset(key=key))))(jax.random.split(key, NUM_SPAWNS))
     return spawn_fault(game.spec, np.asarray(boards))
 
@@ -204,6 +227,8 @@ def _rewards(game: Game, situations: Situations) -> str | None:
     if not np.all(np.isfinite(rewards)):
         return f"a reward is not finite: {rewards[~np.isfinite(rewards)][0]}"
     support = np.asarray(game.spec.reward_support)
+    if not support.size:
+        return None
     off = np.min(np.abs(rewards[..., None] - support), axis=-1)
     if np.any(off > 1e-5):
         return f"a reward of {rewards[off > 1e-5][0]:g} is outside the declared support {support.round(4).tolist()}"
@@ -212,13 +237,21 @@ def _rewards(game: Game, situations: Situations) -> str | None:
 
 def _views_are_finite(game: Game, situations: Situations) -> str | None:
     seen = jax.jit(jax.vmap(game.observe))(situations.states)
-    planes, time, last = np.asarray(seen.planes), np.asarray(seen.time), np.asarray(seen.last_actions)
-    if not np.all(planes <= 1):
+    faults = (_field_fault(field, np.asarray(seen[field.name])) for field in game.spec.observation)
+    return next((fault for fault in faults if fault), None)
+
+
+def _field_fault(field: Field, seen: np.ndarray) -> str | None:
+    if not np.all(np.isfinite(seen)):
+        return f"{field.name} in a view is not finite"
+    if field.planes and not np.all(seen <= 1):
         return "a plane holds values other than 0 and 1"
-    if not (np.all(np.isfinite(time)) and np.all((time >= 0) & (time <= 1))):
+    if field.kind == "categories" and not np.all((seen >= NO_ACTION) & (seen < field.below)):
+        return (
+            f"{field.name} in a view holds {seen.max()} or {seen.min()}; the spec says {NO_ACTION} to {field.below - 1}"
+        )
+    if field == TIME and not np.all((seen >= 0) & (seen <= 1)):
         return "the time in a view is not between 0 and 1"
-    if not np.all((last >= NO_ACTION) & (last < game.spec.num_actions)):
-        return "a last action in a view is none of the game's actions"
     return None
 
 
@@ -231,19 +264,19 @@ def _legal(game: Game, situations: Situations) -> str | None:
     if np.any(legal[playing] & ~np.asarray(in_view)[playing]):
         return "legal_in_view forbids an action that is legal"
     stay = game.spec.stay
-    if stay is None:
-        return None if np.all(legal) else "an action can be illegal, but the spec names no action that it acts as"
+    if stay is None and np.all(legal):
+        return None
 
     def acts_as_stay(situation: Situations, shift: Int32[Array, ""]) -> tuple[Any, Any]:
         tried = (situation.actions + shift) % game.spec.num_actions
-        allowed = game.legal(situation.states)[jnp.arange(len(tried)), tried]
-        played = jnp.where(allowed, tried, stay)
+        played = as_played(game.legal(situation.states), tried, stay=stay)
         return tuple(_step(game, replace(situation, actions=actions)) for actions in (tried, played))
 
     run = jax.jit(jax.vmap(acts_as_stay, (0, None)))
     for shift in range(1, game.spec.num_actions + 1):
         if different := _different(*run(situations, jnp.int32(shift))):
-            return f"an illegal action does not act as {game.spec.action_names[stay]!r}: it gives another {different}"
+            instead = "the first legal one" if stay is None else repr(game.spec.action_names[stay])
+            return f"an illegal action does not act as {instead}: it gives another {different}"
     return None
 
 
@@ -258,7 +291,8 @@ def _termination(game: Game, situations: Situations) -> str | None:
         alone = np.arange(game.spec.num_actions) == game.spec.stay
         if np.any(np.asarray(jax.jit(jax.vmap(game.legal))(situations.states))[before] != alone):
             return "a seat that had terminated has other legal actions than to stay"
-    over = jax.jit(jax.vmap(lambda key: _over_at_horizon(game, key=key)))(jax.random.split(jax.random.key(1), 64))
+    num_envs = 64 if game.is_compiled else NUM_ENVS_IN_PYTHON
+    over = jax.jit(jax.vmap(lambda key: _over_at_horizon(game, key=key)))(jax.random.split(jax.random.key(1), num_envs))
     return None if np.all(np.asarray(over)) else f"an episode continues after its horizon of {game.spec.horizon} steps"
 
 
@@ -296,7 +330,7 @@ def _seats(game: Game, situations: Situations) -> str | None:
         return one, other
 
     run = jax.jit(jax.vmap(both_ways, (0, None)))
-    for order in seat_orders(game.spec.num_agents):
+    for order in seat_orders(game.spec):
         one, other = run(situations, jnp.asarray(order, jnp.int32))
         if different := _different(one, other):
             return (
@@ -312,14 +346,14 @@ def _views(game: Game, situations: Situations) -> str | None:
     boards = np.asarray(jax.jit(jax.vmap(game.board))(situations.states))
     walkers, order = spec.num_walkers, ego_order(spec.num_agents)
     for seat in range(walkers):
-        view = np.asarray(seen.planes[:, seat])
+        view = np.asarray(seen["planes"][:, seat])
         shown = view.any(axis=(1, 2, 3))
         if np.any(shown & ~boards[..., seat].any(axis=(1, 2))):
             return "a seat that has left the board still sees it"
         expected = boards[..., [*order[seat], *range(walkers, len(spec.planes))]]
         if np.any(view[shown] != expected[shown]):
             return "a view does not show its own seat first and the others in seat order after it"
-    for shift in range(1, spec.num_agents):
+    for shift in range(1, spec.num_agents) if not spec.roles else ():
         turned = jnp.asarray(np.roll(np.arange(spec.num_agents), -shift), jnp.int32)
         other = jax.jit(jax.vmap(lambda state, turned=turned: game.observe(game.permute(state, turned))))(
             situations.states
@@ -355,31 +389,55 @@ def _plane_kinds(game: Game, situations: Situations) -> str | None:
     return None
 
 
+UNCHECKED = {
+    "relabel": "the game has no `permute`; random play tests its seats instead",
+    "board": "the game has no board",
+}
+"""Why a promise is not checked, by the capability that it needs."""
 PROMISES_OF_A_RESET = (
-    ("shapes", "every array has the shape and dtype of the spec; a step keeps the state's", _shapes),
-    ("keys", "no random key is used twice", _keys),
-    ("spawns", "all seats start an episode with the same distribution", _spawns),
+    ("shapes", "every array has the shape and dtype of the spec; a step keeps the state's", None, _shapes),
+    ("keys", "no random key is used twice", None, _keys),
+    ("spawns", "all seats start an episode with the same distribution", "board", _spawns),
 )
 PROMISES_OF_PLAY = (
-    ("same bits", "the same state, actions and key give the same bits, compiled or not", _same_bits),
-    ("batch", "an environment in a batch plays as it would alone", _batch),
-    ("rewards", "rewards are finite and in the declared support", _rewards),
-    ("views", "views hold 0 and 1, a time in [0, 1] and known actions", _views_are_finite),
-    ("legal", "every seat has a legal action; an illegal one acts as stay", _legal),
-    ("termination", "a seat that is done stays done and gets nothing; the horizon ends all", _termination),
-    ("seats", "relabelling the seats relabels the outcome, bit for bit", _seats),
-    ("ego views", "every seat sees itself first; rotating the seats rotates the views", _views),
-    ("planes", "walkers walk one cell at a time and never return; fixed planes are fixed", _plane_kinds),
+    ("same bits", "the same state, actions and key give the same bits, compiled or not", None, _same_bits),
+    ("batch", "an environment in a batch plays as it would alone", None, _batch),
+    ("rewards", "rewards are finite and in the declared support", None, _rewards),
+    ("views", "views are finite and within what the spec declares", None, _views_are_finite),
+    ("legal", "every seat has a legal action; an illegal one acts as stay, or as the first legal one", None, _legal),
+    ("termination", "a seat that is done stays done and gets nothing; the horizon ends all", None, _termination),
+    ("seats", "relabelling the seats relabels the outcome, bit for bit", "relabel", _seats),
+    ("ego views", "every seat sees itself first; rotating the seats rotates the views", "relabel", _views),
+    ("planes", "walkers walk one cell at a time and never return; fixed planes are fixed", "board", _plane_kinds),
 )
+"""Name, what is promised, the capability that it needs, and the function that judges it."""
 
 
-def seat_orders(num_agents: int, most: int = 24) -> list[list[int]]:
-    """All orders of the seats but the identity; for more than four seats, rotations and some random orders."""
+def _dtype(field: Field, given: Any) -> Any:
+    """The dtype that a field must have. Images may have any."""
+    if field.kind == "planes":
+        return jnp.uint8 if field.planes else given
+    return jnp.float32 if field.kind == "vector" else jnp.int32
+
+
+def seat_orders(spec: GameSpec, most: int = 24) -> list[list[int]]:
+    """Orders of the seats but the identity, within roles. With more than four seats, rotations and random orders."""
+    num_agents, roles = spec.num_agents, spec.roles or ("player",) * spec.num_agents
     if num_agents <= 4:
-        return [list(order) for order in islice(permutations(range(num_agents)), 1, None)]
-    random = np.random.RandomState(0)
-    rotations = [np.roll(np.arange(num_agents), -shift).tolist() for shift in range(1, min(num_agents, most // 2))]
-    return rotations + [random.permutation(num_agents).tolist() for _ in range(most - len(rotations))]
+        orders = [list(order) for order in islice(permutations(range(num_agents)), 1, None)]
+    else:
+        random = np.random.RandomState(0)
+        orders = [np.roll(np.arange(num_agents), -shift).tolist() for shift in range(1, min(num_agents, most // 2))]
+        orders += [_within_roles(spec, random) for _ in range(most - len(orders))]
+    return [order for order in orders if all(roles[new] == roles[old] for new, old in enumerate(order))]
+
+
+def _within_roles(spec: GameSpec, random: np.random.RandomState) -> list[int]:
+    """A random order of the seats that keeps every role's places."""
+    order = np.arange(spec.num_agents)
+    for seats in spec.seats_by_role.values():
+        order[seats] = random.permutation(seats)
+    return order.tolist()
 
 
 def _step(game: Game, situation: Situations) -> Any:

@@ -4,7 +4,6 @@ A policy uses only its own seat's observation, so it plays in any seat, in a gam
 distribution that its action is sampled from, so that the best possible prediction of it can be computed.
 """
 
-import ast
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PyTree, UInt8
 
 from hopplus.games.board import MOVE_NAMES
-from hopplus.games.game import GameSpec, Observation
+from hopplus.games.fields import Observation
+from hopplus.games.game import GameSpec
 from hopplus.games.paths import FAR, paths_around_walls, straight_paths
 
 PolicyState = PyTree[Array]
@@ -95,15 +95,15 @@ class Nearest(Policy):
         return ()
 
     def __call__(self, observation, legal, state):
-        own = observation.planes[..., 0] > 0
+        own = observation["planes"][..., 0] > 0
         if self.straight_paths:
             distance, moves = straight_paths(own)
         else:
-            distance, moves = paths_around_walls(observation.planes[..., self.walls] == 0, own)
+            distance, moves = paths_around_walls(observation["planes"][..., self.walls] == 0, own)
         staying = jax.nn.one_hot(self.stay, legal.shape[0])
         intended = staying
         for plane, action in reversed(self.targets):
-            wanted = observation.planes[..., plane] > 0
+            wanted = observation["planes"][..., plane] > 0
             approach = _approach(wanted, distance, moves, action, legal.shape[0])
             intended = jnp.where(jnp.any(wanted), approach, intended)
         possible = jnp.where(legal, intended, 0.0)
@@ -124,7 +124,7 @@ class PatientStag(Policy):
         stags, _ = self.for_stags(observation, legal, ())
         hares, _ = self.for_hares(observation, legal, ())
         (stag_plane, _), *_ = self.for_stags.targets
-        on_stag = jnp.any((observation.planes[..., 0] & observation.planes[..., stag_plane]) > 0)
+        on_stag = jnp.any((observation["planes"][..., 0] & observation["planes"][..., stag_plane]) > 0)
         return jnp.where(state < self.patience, stags, hares), state + on_stag.astype(jnp.int32)
 
 
@@ -232,46 +232,3 @@ SCRIPTS: dict[str, tuple[str | None, Callable[..., Policy]]] = {
 def scripts_for(spec: GameSpec) -> list[str]:
     """The names of the scripts for this game."""
     return [name for name, (plane, _) in SCRIPTS.items() if plane is None or spec.has_plane(plane)]
-
-
-def read_policies(text: str, spec: GameSpec) -> tuple[Policy, ...]:
-    """The scripts of a comma-separated text, in order."""
-    return tuple(_read_policy(node, spec) for node in _seats_of(text))
-
-
-def seat_names(text: str) -> list[str]:
-    """One name for each seat, from the text of a line-up."""
-    return [ast.unparse(node) for node in _seats_of(text)]
-
-
-def _seats_of(text: str) -> list[ast.expr]:
-    try:
-        expression = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        raise ValueError(
-            f"cannot read the line-up {text!r}; write names with commas, as in nearest_stag,patient_stag(3),random"
-        ) from None
-    return expression.elts if isinstance(expression, ast.Tuple) else [expression]
-
-
-def _read_policy(node: ast.expr, spec: GameSpec) -> Policy:
-    call = node if isinstance(node, ast.Call) else None
-    name = call.func if call else node
-    if not isinstance(name, ast.Name) or name.id not in scripts_for(spec):
-        known = ", ".join(scripts_for(spec))
-        raise ValueError(f"there is no script called {ast.unparse(name)!r} for {spec.name}; give one of {known}")
-    values = [_read_value(argument, spec) for argument in call.args] if call else []
-    _, make_policy = SCRIPTS[name.id]
-    try:
-        return make_policy(spec, *values)
-    except TypeError:
-        raise ValueError(
-            f"{ast.unparse(node)!r} has the wrong number of values in brackets; "
-            "write nearest_stag, patient_stag(3) or noisy(nearest_stag, 0.1)"
-        ) from None
-
-
-def _read_value(node: ast.expr, spec: GameSpec) -> Policy | int | float:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return node.value
-    return _read_policy(node, spec)

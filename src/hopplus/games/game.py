@@ -7,13 +7,15 @@ axis, called `agents`, in every signature; nothing here or in a game may depend 
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
+
+from hopplus.games.fields import Field, Observation, Plane, rotated
 
 State = TypeVar("State")
 
@@ -22,12 +24,17 @@ NO_ACTION = -1
 
 
 @dataclass(frozen=True)
-class Plane:
-    """One layer of the board, and what a world model may assume about it."""
+class Event:
+    """A thing that can happen to a seat in a step. It is counted for each seat and episode, and can be a goal."""
 
     name: str
-    kind: Literal["walker", "set", "fixed"]
-    """walker: a player, in one cell or gone for ever; set: each cell on or off; fixed: constant in an episode."""
+    """As in the tag of its metric, `charts/NAME`."""
+    action: str | None = None
+    """The action that makes it happen; None if it is no single action."""
+
+
+PAID = (Event("paid_rate"),)
+"""The events of a game that declares none: a seat got a positive reward."""
 
 
 @dataclass(frozen=True)
@@ -39,36 +46,73 @@ class GameSpec:
     """Increased whenever the rules change, so that an old run is never resumed under new rules."""
     num_agents: int
     action_names: tuple[str, ...]
-    stay: int | None
-    """The action that an illegal action acts as; None if every action is always legal."""
-    height: int
-    width: int
-    planes: tuple[Plane, ...]
-    """In the ego's order: the viewer, the other players in seat order after it, then the shared planes."""
-    reward_support: tuple[float, ...]
-    """Every reward that one seat can get in one step, ascending."""
+    observation: tuple[Field, ...]
+    """What a seat sees. `fields.board_fields` gives the fields of a board."""
     horizon: int
+    """No episode has more steps."""
+    stay: int | None = None
+    """The action that an illegal action acts as. None: it acts as the seat's first legal one, if any can be illegal."""
+    reward_support: tuple[float, ...] = ()
+    """Every reward that one seat can get in one step, ascending; empty if it is no short list."""
+    roles: tuple[str, ...] = ()
+    """The role of each seat, as in predator and prey; empty if all seats have the same. Seats are compared within a
+    role only."""
+    events: tuple[Event, ...] = PAID
+    """What `Game.events` tells about."""
     straight_paths: bool = False
     """True if no wall can make a shortest path longer than the Manhattan distance."""
-    events: tuple[tuple[str, str], ...] = ()
-    """(name, action): an event is a rewarded use of that action; it is counted for each seat and episode."""
+
+    def __post_init__(self):
+        if self.roles and len(self.roles) != self.num_agents:
+            raise ValueError(f"{len(self.roles)} roles are named for {self.num_agents} seats; name one for each seat")
+        for event in self.events:
+            if event.action is not None and event.action not in self.action_names:
+                raise ValueError(f"the event {event.name!r} is by {event.action!r}, which is none of the action_names")
+        names = [field.name for field in self.observation]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two fields of the observation have the same name: {', '.join(names)}")
 
     @property
     def num_actions(self) -> int:
         return len(self.action_names)
 
     @property
-    def board(self) -> tuple[Any, ...]:
+    def interface(self) -> tuple[Any, ...]:
         """The parts of the spec that must be equal for networks of one game to fit another."""
-        return self.planes, self.height, self.width, self.action_names
+        return self.observation, self.action_names
+
+    @cached_property
+    def _board(self) -> Field | None:
+        return next((field for field in self.observation if field.planes), None)
+
+    @property
+    def planes(self) -> tuple[Plane, ...]:
+        """The planes of the board; empty for a game without a board."""
+        return self._board.planes if self._board else ()
+
+    @property
+    def height(self) -> int:
+        return self._board.shape[0] if self._board else 0
+
+    @property
+    def width(self) -> int:
+        return self._board.shape[1] if self._board else 0
 
     @cached_property
     def event_actions(self) -> np.ndarray:
-        return np.array([self.action_names.index(action) for _, action in self.events], np.int32)
+        """The action of each event; NO_ACTION for an event without one."""
+        actions = [self.action_names.index(event.action) if event.action else NO_ACTION for event in self.events]
+        return np.array(actions, np.int32)
 
     @cached_property
     def num_walkers(self) -> int:
         return sum(plane.kind == "walker" for plane in self.planes)
+
+    @cached_property
+    def seats_by_role(self) -> dict[str, list[int]]:
+        """The seats of each role; one role for a game that declares none."""
+        roles = self.roles or ("player",) * self.num_agents
+        return {role: [seat for seat, other in enumerate(roles) if other == role] for role in dict.fromkeys(roles)}
 
     def plane_index(self, name: str) -> int:
         return [plane.name for plane in self.planes].index(name)
@@ -76,15 +120,8 @@ class GameSpec:
     def has_plane(self, name: str) -> bool:
         return any(plane.name == name for plane in self.planes)
 
-
-class Observation(eqx.Module):
-    """The observation of one seat; with a leading `agents` axis, of every seat."""
-
-    planes: UInt8[Array, "*agents height width planes"]
-    time: Float32[Array, "*agents"]
-    """The share of the horizon that has passed."""
-    last_actions: Int32[Array, "*agents players"]
-    """The action of each player in the step before, in the ego's order; NO_ACTION if there was none."""
+    def has_field(self, name: str) -> bool:
+        return any(field.name == name for field in self.observation)
 
 
 class Game(eqx.Module, Generic[State]):
@@ -105,17 +142,51 @@ class Game(eqx.Module, Generic[State]):
     ) -> tuple[State, Float32[Array, " agents"]]:
         """The next state, and the reward of each seat."""
 
-    @abstractmethod
-    def board(self, state: State) -> UInt8[Array, "height width planes"]:
-        """The planes with the players in seat order: one board for all seats."""
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the rules are part of the compiled program. If Python steps the environments, checks play fewer of
+        them, and exact resume is not promised."""
+        return True
+
+    def reset_where(self, over: Bool[Array, ""], state: State, *, key: Key[Array, ""]) -> State:
+        """The first state of a new episode if the last one is over, else the state as it is."""
+        return jax.tree.map(lambda one, other: jnp.where(over, one, other), self.reset(key=key), state)
 
     @abstractmethod
     def observe(self, state: State) -> Observation:
-        """The ego views of all seats, stacked; `ego_views` builds them from `board`."""
+        """The views of all seats, stacked: an array for each field of the spec. `ego_views` builds those of a board."""
 
     @abstractmethod
+    def terminated(self, state: State) -> Bool[Array, " agents"]:
+        """Which seats are done for this episode, for good; the episode is over when all are."""
+
     def legal(self, state: State) -> Bool[Array, "agents actions"]:
-        """Which actions each seat may take."""
+        """Which actions each seat may take. The default allows every action."""
+        return jnp.ones((self.spec.num_agents, self.spec.num_actions), bool)
+
+    def board(self, state: State) -> UInt8[Array, "height width planes"]:
+        """The planes with the players in seat order: one board for all seats. The default is for a game without one."""
+        return jnp.zeros((0, 0, 0), jnp.uint8)
+
+    def events(
+        self,
+        state: State,
+        actions: Int32[Array, " agents"],
+        after: State,
+        rewards: Float32[Array, " agents"],
+    ) -> Bool[Array, "events agents"]:
+        """Which events of the spec happened to each seat in one step.
+
+        By default an event happens to a seat that got a positive reward, for the event's own action if it has one.
+        """
+        return paid_events(self.spec, self.legal(state), actions, rewards)
+
+    def events_in_view(self, observation: Observation) -> Bool[Array, "agents events"]:
+        """The events of the last step that the viewer can see, for each player in its order. By default it sees none.
+
+        Where an event is seen, it reveals the goal of a co-player.
+        """
+        return jnp.zeros((self.spec.num_agents, len(self.spec.events)), bool)
 
     def legal_in_view(self, observation: Observation) -> Bool[Array, " actions"]:
         """Which actions the viewer may take, from its ego view alone: for co-players and for imagined boards.
@@ -131,13 +202,47 @@ class Game(eqx.Module, Generic[State]):
         """
         raise NotImplementedError(f"{self.spec.name} has no `from_view`; write it to plan in this game")
 
-    @abstractmethod
-    def terminated(self, state: State) -> Bool[Array, " agents"]:
-        """Which seats are done for this episode, for good; the episode is over when all are."""
-
-    @abstractmethod
     def permute(self, state: State, order: Int32[Array, " agents"]) -> State:
-        """The state with the seats relabelled: new seat i is old seat order[i]."""
+        """The state with the seats relabelled: new seat i is old seat order[i]. It opens the exact checks of seats."""
+        raise NotImplementedError(f"{self.spec.name} has no `permute`; write it to check its seats exactly")
+
+
+CAPABILITIES = {
+    "relabel": "`permute`: the exact checks that all seats are treated alike",
+    "others' views": "no field of the layout `own`: opponent models read what a co-player sees",
+    "plan": "`from_view`: search and one-step lookahead in the true game",
+    "board": "planes with kinds: learned worlds, pictures, replays",
+}
+"""What a game may offer besides play, and what each opens."""
+
+
+def capabilities(game: Game) -> frozenset[str]:
+    """Those of CAPABILITIES that the game offers."""
+    spec = game.spec
+    offered = {
+        "relabel": overrides(game, "permute"),
+        "others' views": all(field.layout != "own" for field in spec.observation) and not spec.roles,
+        "plan": overrides(game, "from_view"),
+        "board": bool(spec.planes),
+    }
+    return frozenset(name for name, is_offered in offered.items() if is_offered)
+
+
+def overrides(game: Game, method: str) -> bool:
+    """Whether the game's class defines a method that `Game` leaves open."""
+    return getattr(type(game), method) is not getattr(Game, method)
+
+
+def paid_events(
+    spec: GameSpec,
+    legal: Bool[Array, "agents actions"],
+    actions: Int32[Array, " agents"],
+    rewards: Float32[Array, " agents"],
+) -> Bool[Array, "events agents"]:
+    """The events that each seat was paid for in one step: the event's action, if it has one, was taken and legal."""
+    wanted = spec.event_actions
+    took = (actions[:, None] == wanted) & legal[:, wanted]
+    return ((took | (wanted == NO_ACTION)) & (rewards > 0)[:, None]).T
 
 
 def steps_passed(time: Float32[Array, ""], horizon: int) -> Int32[Array, ""]:
@@ -146,11 +251,12 @@ def steps_passed(time: Float32[Array, ""], horizon: int) -> Int32[Array, ""]:
 
 
 def as_played(
-    legal: Bool[Array, "agents actions"], actions: Int32[Array, " agents"], *, stay: int
+    legal: Bool[Array, "agents actions"], actions: Int32[Array, " agents"], *, stay: int | None
 ) -> Int32[Array, " agents"]:
-    """The effective action of each seat: an illegal or nonexistent action becomes `stay`."""
+    """The effective action of each seat: an illegal or nonexistent action becomes `stay`, or the first legal one."""
     chosen = jnp.arange(legal.shape[-1]) == actions[:, None]
-    return jnp.where(jnp.any(chosen & legal, axis=-1), actions, stay)
+    instead = jnp.argmax(legal, axis=-1).astype(jnp.int32) if stay is None else stay
+    return jnp.where(jnp.any(chosen & legal, axis=-1), actions, instead)
 
 
 def ego_order(num_agents: int) -> np.ndarray:
@@ -161,12 +267,7 @@ def ego_order(num_agents: int) -> np.ndarray:
 
 def view_of(spec: GameSpec, observation: Observation, offset: int) -> Observation:
     """The view of the co-player `offset` seats after the viewer, as far as the viewer knows it."""
-    walkers = jnp.roll(observation.planes[..., : spec.num_walkers], -offset, axis=-1)
-    return Observation(
-        planes=jnp.concatenate([walkers, observation.planes[..., spec.num_walkers :]], axis=-1),
-        time=observation.time,
-        last_actions=jnp.roll(observation.last_actions, -offset, axis=-1),
-    )
+    return {field.name: rotated(field, observation[field.name], spec.num_agents, offset) for field in spec.observation}
 
 
 def views_of_others(spec: GameSpec, observation: Observation) -> Observation:
@@ -182,15 +283,19 @@ def ego_views(
     time: Int32[Array, ""],
     last_actions: Int32[Array, " agents"],
 ) -> Observation:
-    """The view of each seat, from the one board. The view of a seat that has left is blank."""
+    """The view of each seat, from the one board, as `board_fields` declares it. A seat that has left sees nothing.
+
+    A game without a board passes an empty one; its views are the time and the last joint action.
+    """
     order = ego_order(spec.num_agents)
     # A lookup, because compiled XLA divides by a constant by multiplying with its reciprocal, which rounds otherwise.
     shares = np.arange(spec.horizon + 1, dtype=np.float32) / np.float32(spec.horizon)
-    return Observation(
-        planes=_rotate_planes(spec, board, present),
-        time=jnp.where(present, jnp.asarray(shares)[time], 0.0),
-        last_actions=jnp.where(present[:, None], last_actions[order], NO_ACTION),
-    )
+    views = {"planes": _rotate_planes(spec, board, present)} if spec.planes else {}
+    return {
+        **views,
+        "time": jnp.where(present, jnp.asarray(shares)[time], 0.0),
+        "last_actions": jnp.where(present[:, None], last_actions[order], NO_ACTION),
+    }
 
 
 def _rotate_planes(

@@ -1,5 +1,6 @@
 """Line-ups from names of scripts and from your own players; each player is checked when the line-up is made."""
 
+import ast
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Key
 
-from hopplus.games.coplayers import Lineup, Policy, read_policies
-from hopplus.games.game import Game
+from hopplus.core.extensions import is_own, make_own
+from hopplus.games.coplayers import SCRIPTS, Lineup, Policy, scripts_for
+from hopplus.games.game import Game, GameSpec
 from hopplus.games.rollout import random_uniforms, sample_actions
 
 NUM_EPISODES = 16
@@ -29,17 +31,71 @@ def lineup(players: str | Sequence[Any], game: Game) -> Lineup:
 
     Your own players are checked on states of random play; an answer that is no distribution over legal actions raises.
     """
-    spec = game.spec
-    parts = [players] if isinstance(players, str) else players
-    policies: list[Policy] = []
-    for part in parts:
-        policies += read_policies(part, spec) if isinstance(part, str) else [check_policy(part, game)]
+    spec, policies = game.spec, read_policies(players, game)
     if len(policies) != spec.num_agents:
         raise ValueError(
             f"the line-up {players!r} names {len(policies)} players, but {spec.name} has {spec.num_agents} seats; "
             "name one for each seat"
         )
-    return Lineup(tuple(policies))
+    return Lineup(policies)
+
+
+def read_policies(players: str | Sequence[Any], game: Game) -> tuple[Policy, ...]:
+    """The players of a comma-separated text, or of a list of texts and players, in order. Your own are checked.
+
+    A text names a script, or MODULE:FACTORY. The factory gets the game's spec and the values in brackets.
+    """
+    parts = [players] if isinstance(players, str) else players
+    policies: list[Policy] = []
+    for part in parts:
+        if isinstance(part, str):
+            policies += [_read_part(text, game) for text in split(part)]
+        else:
+            policies.append(check_policy(part, game))
+    return tuple(policies)
+
+
+def seat_names(players: str | Sequence[Any]) -> list[str]:
+    """One name for each seat of a line-up."""
+    parts = [players] if isinstance(players, str) else players
+    names: list[str] = []
+    for part in parts:
+        names += [_tidy(text) for text in split(part)] if isinstance(part, str) else [type(part).__name__]
+    return names
+
+
+def split(text: str) -> list[str]:
+    """Split a text at the commas that are not inside brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _tidy(text: str) -> str:
+    return text if is_own(text.partition("(")[0]) else ast.unparse(_parse(text))
+
+
+def _parse(text: str) -> ast.expr:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        raise ValueError(
+            f"cannot read the line-up {text!r}; write names with commas, as in nearest_stag,patient_stag(3),random"
+        ) from None
+
+
+def _read_part(text: str, game: Game) -> Policy:
+    name, _, values = text.partition("(")
+    if not is_own(name.strip()):
+        return _read_policy(_parse(text), game.spec)
+    call = _parse(f"own({values}") if values else None
+    arguments = [_read_value(argument, game.spec) for argument in call.args] if isinstance(call, ast.Call) else []
+    return check_policy(make_own(name.strip(), "script", Policy, game.spec, *arguments), game)
 
 
 def check_policy(policy: Any, game: Game) -> Policy:
@@ -97,3 +153,26 @@ def _faults_of(answer: Array, legal: Bool[Array, " actions"]) -> Bool[Array, " f
             jnp.any((answer > 0) & ~legal),
         ]
     )
+
+
+def _read_policy(node: ast.expr, spec: GameSpec) -> Policy:
+    call = node if isinstance(node, ast.Call) else None
+    name = call.func if call else node
+    if not isinstance(name, ast.Name) or name.id not in scripts_for(spec):
+        known = ", ".join(scripts_for(spec))
+        raise ValueError(f"there is no script called {ast.unparse(name)!r} for {spec.name}; give one of {known}")
+    values = [_read_value(argument, spec) for argument in call.args] if call else []
+    _, make_policy = SCRIPTS[name.id]
+    try:
+        return make_policy(spec, *values)
+    except TypeError:
+        raise ValueError(
+            f"{ast.unparse(node)!r} has the wrong number of values in brackets; "
+            "write nearest_stag, patient_stag(3) or noisy(nearest_stag, 0.1)"
+        ) from None
+
+
+def _read_value(node: ast.expr, spec: GameSpec) -> Policy | int | float:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return node.value
+    return _read_policy(node, spec)

@@ -9,9 +9,10 @@ from itertools import product
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
+from jaxtyping import Array, Bool, Float32, Int32, Key
 
-from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, ego_views, steps_passed
+from hopplus.games.fields import TIME, Observation, last_actions_field
+from hopplus.games.game import NO_ACTION, Game, GameSpec, ego_views, steps_passed
 
 STAG_HUNT = ((4.0, 0.0), (3.0, 3.0))
 PRISONERS_DILEMMA = ((3.0, 0.0), (5.0, 1.0))
@@ -49,10 +50,7 @@ class MatrixGame(Game[MatrixState]):
             version=1,
             num_agents=self.num_players,
             action_names=names,
-            stay=None,
-            height=1,
-            width=1,
-            planes=(),
+            observation=(TIME, last_actions_field(self.num_players, len(self.payoff))),
             reward_support=self._reward_support(),
             horizon=self.horizon,
         )
@@ -70,18 +68,12 @@ class MatrixGame(Game[MatrixState]):
         rewards = jnp.where(self.terminated(state), 0.0, totals / jnp.sum(of_others, axis=-1))
         return MatrixState(last_actions=actions, time=state.time + 1), rewards
 
-    def board(self, state: MatrixState) -> UInt8[Array, "height width planes"]:
-        return jnp.zeros((1, 1, 0), jnp.uint8)
-
     def observe(self, state: MatrixState) -> Observation:
         present = jnp.ones(self.num_players, bool)
         return ego_views(self.spec, self.board(state), present, state.time, state.last_actions)
 
-    def legal(self, state: MatrixState) -> Bool[Array, "agents actions"]:
-        return jnp.ones((self.num_players, len(self.payoff)), bool)
-
     def from_view(self, observation: Observation) -> MatrixState:
-        return MatrixState(observation.last_actions, steps_passed(observation.time, self.horizon))
+        return MatrixState(observation["last_actions"], steps_passed(observation["time"], self.horizon))
 
     def terminated(self, state: MatrixState) -> Bool[Array, " agents"]:
         return jnp.broadcast_to(state.time >= self.horizon, (self.num_players,))

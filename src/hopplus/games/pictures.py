@@ -136,7 +136,7 @@ def _shared_palette(images: list[Image.Image]) -> Image.Image:
 
 def layout_of(spec: GameSpec) -> Layout:
     """Cells as large as the sheet allows, and as many columns of players as fit beside the board."""
-    cell = min(max(BOARD / max(spec.height, spec.width), SMALLEST_CELL), LARGEST_CELL)
+    cell = min(max(BOARD / max(spec.height, spec.width, 1), SMALLEST_CELL), LARGEST_CELL)
     board_width, board_height = (cell * spec.width, cell * spec.height) if spec.planes else (0.0, 0.0)
     rows_per_column = int((max(BOARD, board_height) - PANEL_HEAD) / PANEL_ROW)
     num_columns = -(-spec.num_agents // rows_per_column)

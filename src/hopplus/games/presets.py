@@ -1,11 +1,10 @@
 """The named games of the command line and the docs."""
 
 import importlib
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from hopplus.core.extensions import make_own
 from hopplus.games.board import Board
 from hopplus.games.game import Game
 from hopplus.games.matrix import CHICKEN, PRISONERS_DILEMMA, STAG_HUNT, MatrixGame
@@ -49,38 +48,24 @@ PRESETS: dict[str, Preset] = {
     ),
     "matrix-chicken": Preset(lambda: MatrixGame(payoff=CHICKEN), "random,random", "ten rounds of chicken"),
 }
+LIBRARIES = {
+    "jaxmarl": ("hopplus.games.bridges.from_jaxmarl", "make_jaxmarl"),
+    "jumanji": ("hopplus.games.bridges.from_jumanji", "make_jumanji"),
+    "pettingzoo": ("hopplus.games.bridges.from_pettingzoo", "make_pettingzoo"),
+}
+"""Whose environments can be games: the module and the function that makes one. Each needs the extra of its name."""
 
 
 def make(name: str) -> Game:
-    """The game of that name, or a user's game as `module:factory`, which may be in the working folder."""
+    """The game of that name; `jaxmarl:NAME`, `jumanji:NAME` or `pettingzoo:MODULE.FACTORY` for an environment of
+    theirs, which may have settings (NAME?setting=value); or a user's game as MODULE:FACTORY, which may be in the
+    working folder."""
+    library, _, theirs = name.partition(":")
+    if library in LIBRARIES and theirs:
+        module_name, factory = LIBRARIES[library]
+        return getattr(importlib.import_module(module_name), factory)(theirs)
     if ":" in name:
-        return _make_theirs(name)
+        return make_own(name, "game", Game)
     if name not in PRESETS:
         raise ValueError(f"there is no game called {name!r}; give one of {', '.join(PRESETS)}")
     return PRESETS[name].make()
-
-
-def load_factory(text: str, what: str) -> Callable[[], Any]:
-    """The callable that `module:factory` names, which may be in the working folder; it is not called."""
-    module_name, _, factory_name = text.partition(":")
-    if not module_name or not factory_name:
-        raise ValueError(f"cannot load the {what} {text!r}; give MODULE:FACTORY, as in my_module:make")
-    sys.path.insert(0, "")
-    try:
-        factory = getattr(importlib.import_module(module_name), factory_name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"cannot load the {what} {text!r}: {error}; give MODULE:FACTORY that can be imported from here"
-        ) from None
-    finally:
-        sys.path.remove("")
-    if not callable(factory):
-        raise ValueError(f"{text!r} is a {type(factory).__name__}; give a function that makes the {what}")
-    return factory
-
-
-def _make_theirs(name: str) -> Game:
-    game = load_factory(name, "game")()
-    if not isinstance(game, Game):
-        raise ValueError(f"{name!r} gives a {type(game).__name__}; give a factory that returns a hopplus.games.Game")
-    return game

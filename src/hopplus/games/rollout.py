@@ -13,7 +13,8 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree, UInt32
 
 from hopplus.games.board import random_words
 from hopplus.games.coplayers import PolicyState
-from hopplus.games.game import Game, GameSpec, Observation
+from hopplus.games.fields import Observation
+from hopplus.games.game import Game
 
 
 @runtime_checkable
@@ -95,17 +96,6 @@ def uniforms_from_words(words: UInt32[Array, "*shape"]) -> Float32[Array, "*shap
     return (words >> 9).astype(jnp.float32) * 2.0**-23
 
 
-def paid_events(
-    spec: GameSpec,
-    legal: Bool[Array, "agents actions"],
-    actions: Int32[Array, " agents"],
-    rewards: Float32[Array, " agents"],
-) -> Bool[Array, "events agents"]:
-    """Which events of the game each seat made in one step: the action was legal and rewarded."""
-    wanted = spec.event_actions
-    return ((actions[:, None] == wanted) & legal[:, wanted] & (rewards > 0)[:, None]).T
-
-
 def init_env(game: Game, policy: JointPolicy, *, key: Key[Array, ""]) -> EnvState:
     """An environment at the start of an episode."""
     return EnvState(game.reset(key=key), policy.init(), jnp.bool_(True))
@@ -147,7 +137,7 @@ def env_step(
         terminated_after=terminated,
         policy_state=policy_state,
     )
-    state = _where(over, game.reset(key=reset_key), state)
+    state = game.reset_where(over, state, key=reset_key)
     policy_state = _where(over, policy.next_episode(policy_state), policy_state)
     return EnvState(state, policy_state, over), played
 

@@ -12,9 +12,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
 from hopplus.games.board import MOVE_NAMES, STAY, Board
-from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, Plane, as_played, ego_views, steps_passed
+from hopplus.games.fields import Observation, Plane, board_fields
+from hopplus.games.game import NO_ACTION, Event, Game, GameSpec, as_played, ego_views, steps_passed
 
 REMOVE = 5
+ACTION_NAMES = (*MOVE_NAMES, "stay", "remove")
 
 
 class SnowdriftState(eqx.Module):
@@ -52,19 +54,18 @@ class Snowdrift(Game[SnowdriftState]):
     @property
     def spec(self) -> GameSpec:
         players = tuple(Plane(f"player_{offset}", "walker") for offset in range(self.num_players))
+        planes = (*players, Plane("obstacles", "fixed"), Plane("drifts", "set"))
         return GameSpec(
             name="snowdrift",
             version=1,
             num_agents=self.num_players,
-            action_names=(*MOVE_NAMES, "stay", "remove"),
+            action_names=ACTION_NAMES,
+            observation=board_fields(planes, self.grid.height, self.grid.width, self.num_players, len(ACTION_NAMES)),
             stay=STAY,
-            height=self.grid.height,
-            width=self.grid.width,
-            planes=(*players, Plane("obstacles", "fixed"), Plane("drifts", "set")),
             reward_support=self._reward_support(),
             horizon=self.horizon,
             straight_paths=self.grid.obstacle_pieces == 0,
-            events=(("removals", "remove"),),
+            events=(Event("removals", "remove"),),
         )
 
     def reset(self, *, key: Key[Array, ""]) -> SnowdriftState:
@@ -113,23 +114,23 @@ class Snowdrift(Game[SnowdriftState]):
         return jnp.concatenate([free & playing, stay, on_drift & playing], axis=-1)
 
     def legal_in_view(self, observation: Observation) -> Bool[Array, " actions"]:
-        own, walls, drifts = (observation.planes[..., plane] for plane in (0, -2, -1))
+        own, walls, drifts = (observation["planes"][..., plane] for plane in (0, -2, -1))
         free = self.grid.free_moves(walls > 0, own > 0)
-        playing = (observation.time < 1) & jnp.any(drifts > 0)
+        playing = (observation["time"] < 1) & jnp.any(drifts > 0)
         on_drift = jnp.any((own & drifts) > 0)[None]
         return jnp.concatenate([free & playing, jnp.ones(1, bool), on_drift & playing])
 
     def from_view(self, observation: Observation) -> SnowdriftState:
-        walls, drifts = jnp.moveaxis(observation.planes[..., self.num_players :] > 0, -1, 0)
-        position, _ = self.grid.place_of_each(observation.planes[..., : self.num_players] > 0)
+        walls, drifts = jnp.moveaxis(observation["planes"][..., self.num_players :] > 0, -1, 0)
+        position, _ = self.grid.place_of_each(observation["planes"][..., : self.num_players] > 0)
         drift_position, drift_remains = self.grid.places(drifts, self.num_drifts)
         return SnowdriftState(
             position=position,
-            last_actions=observation.last_actions,
+            last_actions=observation["last_actions"],
             drift_position=drift_position,
             drift_remains=drift_remains,
             walls=walls,
-            time=steps_passed(observation.time, self.horizon),
+            time=steps_passed(observation["time"], self.horizon),
         )
 
     def terminated(self, state: SnowdriftState) -> Bool[Array, " agents"]:

@@ -13,9 +13,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8, UInt32
 
 from hopplus.games.board import MOVE_NAMES, STAY, Board, draw_distinct, uniform_below
-from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, Plane, as_played, ego_views, steps_passed
+from hopplus.games.fields import Observation, Plane, board_fields
+from hopplus.games.game import NO_ACTION, Event, Game, GameSpec, as_played, ego_views, steps_passed
 
 HUNT_STAG, HUNT_HARE = 5, 6
+ACTION_NAMES = (*MOVE_NAMES, "stay", "hunt stag", "hunt hare")
 HUNTERS_NEEDED = {"stag": 2, "hare": 1}
 
 
@@ -77,21 +79,20 @@ class StagHunt(Game[StagHuntState]):
     @property
     def spec(self) -> GameSpec:
         players = tuple(Plane(f"player_{offset}", "walker") for offset in range(self.num_players))
+        planes = (*players, Plane("obstacles", "fixed"), Plane("stags", "set"), Plane("hares", "set"))
         shares = [np.float32(self.stag_reward) / np.float32(hunters) for hunters in range(2, self.num_players + 1)]
         shares += [np.float32(self.hare_reward) / np.float32(hunters) for hunters in range(1, self.num_players + 1)]
         return GameSpec(
             name="stag_hunt",
             version=1,
             num_agents=self.num_players,
-            action_names=(*MOVE_NAMES, "stay", "hunt stag", "hunt hare"),
+            action_names=ACTION_NAMES,
+            observation=board_fields(planes, self.grid.height, self.grid.width, self.num_players, len(ACTION_NAMES)),
             stay=STAY,
-            height=self.grid.height,
-            width=self.grid.width,
-            planes=(*players, Plane("obstacles", "fixed"), Plane("stags", "set"), Plane("hares", "set")),
             reward_support=tuple(sorted({0.0, *map(float, shares)})),
             horizon=self.horizon,
             straight_paths=self.grid.obstacle_pieces == 0,
-            events=(("stag_rate", "hunt stag"), ("hare_rate", "hunt hare")),
+            events=(Event("stag_rate", "hunt stag"), Event("hare_rate", "hunt hare")),
         )
 
     def reset(self, *, key: Key[Array, ""]) -> StagHuntState:
@@ -154,29 +155,34 @@ class StagHunt(Game[StagHuntState]):
         return jnp.stack([*moves, jnp.ones_like(playing), on_stag & playing, on_hare & playing], axis=-1)
 
     def legal_in_view(self, observation: Observation) -> Bool[Array, " actions"]:
-        own, (walls, stags, hares) = observation.planes[..., 0], jnp.moveaxis(observation.planes[..., -3:], -1, 0)
+        own, (walls, stags, hares) = observation["planes"][..., 0], jnp.moveaxis(observation["planes"][..., -3:], -1, 0)
         free = self.grid.free_moves(walls > 0, own > 0)
         hunts = jnp.stack([jnp.any((own & prey) > 0) for prey in (stags, hares)])
-        playing = observation.time < 1
+        playing = observation["time"] < 1
         return jnp.concatenate([free & playing, jnp.ones(1, bool), hunts & playing])
+
+    def events_in_view(self, observation: Observation) -> Bool[Array, "agents events"]:
+        """A player that took an event's action and is gone must have been paid."""
+        gone = ~jnp.any(observation["planes"][..., : self.num_players] > 0, axis=(0, 1))
+        return (observation["last_actions"][:, None] == self.spec.event_actions) & gone[:, None]
 
     def from_view(self, observation: Observation) -> StagHuntState:
         if self.steps_after_first_catch is not None:
             raise NotImplementedError(
                 "a view does not show when the first catch was; leave out steps_after_first_catch to plan in this game"
             )
-        walls, stags, hares = jnp.moveaxis(observation.planes[..., self.num_players :] > 0, -1, 0)
-        position, present = self.grid.place_of_each(observation.planes[..., : self.num_players] > 0)
+        walls, stags, hares = jnp.moveaxis(observation["planes"][..., self.num_players :] > 0, -1, 0)
+        position, present = self.grid.place_of_each(observation["planes"][..., : self.num_players] > 0)
         stag_position, stag_alive = self.grid.places(stags, self.num_stags)
         hare_position, hare_alive = self.grid.places(hares, self.num_hares)
         return StagHuntState(
             position=position,
             present=present,
-            last_actions=observation.last_actions,
+            last_actions=observation["last_actions"],
             prey_position=jnp.concatenate([stag_position, hare_position]),
             prey_alive=jnp.concatenate([stag_alive, hare_alive]),
             walls=walls,
-            time=steps_passed(observation.time, self.horizon),
+            time=steps_passed(observation["time"], self.horizon),
             ends_at=jnp.int32(self.horizon),
         )
 

@@ -1,3 +1,4 @@
+from hopplus.learning.agent import Agent as Agent
 from hopplus.learning.config import ImaginationConfig as ImaginationConfig
 from hopplus.learning.config import LearnerConfig as LearnerConfig
 from hopplus.learning.config import ModellingConfig as ModellingConfig

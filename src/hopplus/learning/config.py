@@ -217,6 +217,10 @@ class LearnerConfig:
                     "--planning.model and --imagination.real-ratio. After training every agent with a world can plan "
                     "in it: see `hopplus evaluate --help`"
                 )
+        if self.network.memory != "none" and (self.opponents.is_used or self.world.is_used):
+            raise ValueError(
+                "--network.memory is for an agent without opponent models and world: train ppo, or leave it out"
+            )
         if self.ppo.ranked_reward and (self.planning.is_used or self.imagination.is_used):
             raise ValueError(
                 "--ppo.ranked-reward pays in ranks, while planning and imagination add the game's own rewards; leave "

@@ -14,7 +14,8 @@ from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.agents.opponents import OpponentModels, by_other
 from hopplus.core.numerics import Metrics
-from hopplus.games.game import NO_ACTION, Observation
+from hopplus.games.fields import Observation
+from hopplus.games.game import NO_ACTION
 from hopplus.learning.config import LearnerConfig, ModellingConfig, PriorLoss
 from hopplus.learning.opponent_data import GoalTargets, OpponentData
 from hopplus.models import goals, others
@@ -33,7 +34,7 @@ def posterior_outputs(
     def everywhere(fn: Callable[..., Array]) -> Callable[..., Array]:
         return jax.vmap(jax.vmap(jax.vmap(fn)))
 
-    embedded = everywhere(lambda view: goals.embed(posterior, view, num_actions))(inputs.observation)
+    embedded = everywhere(lambda view: goals.embed(posterior, view))(inputs.observation)
     acted = jnp.where(data.valid, data.actions, NO_ACTION)
     added = everywhere(lambda one, action: goals.evidence_of(posterior, one, action, num_actions))(embedded, acted)
 
@@ -137,7 +138,7 @@ def _prior_loss(
 def prior_terms(
     goals_config: GoalsConfig,
     prior: goals.Prior,
-    head: others.Others,
+    head: others.OpponentModel,
     inputs: OpponentInput,
     future: Observation,
     actions: Int32[Array, " samples"],
@@ -145,8 +146,7 @@ def prior_terms(
     key_data: Array,
 ) -> Metrics:
     """Every term of the VAE's loss by name, over samples of one co-player."""
-    num_actions = inputs.legal.shape[-1]
-    outputs = jax.vmap(lambda view: goals.encode(prior, view, num_actions))(future)
+    outputs = jax.vmap(partial(goals.encode, prior))(future)
     keys = jax.random.key_data(jax.random.split(jax.random.wrap_key_data(key_data), len(actions)))
 
     def draw(one: Array, data: Array) -> Array:

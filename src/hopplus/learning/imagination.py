@@ -23,18 +23,19 @@ from hopplus.agents.config import OpponentsConfig
 from hopplus.agents.goals import BeliefState, GoalModel, goal_model
 from hopplus.agents.opponents import OpponentModels
 from hopplus.core.devices import shard_samples
-from hopplus.core.numerics import Metrics, spread, weighted_mean
+from hopplus.core.numerics import Metrics, count_rows, spread, weighted_mean
 from hopplus.games.coplayers import PolicyState
-from hopplus.games.game import Game, Observation
+from hopplus.games.fields import Observation
+from hopplus.games.game import Game
 from hopplus.games.rollout import EnvState
 from hopplus.learning.config import ImaginationConfig, LearnerConfig
 from hopplus.learning.ppo import Batch, make_batch
 from hopplus.learning.rollout import PolicyOutput, Trajectory, collect
 from hopplus.learning.trust import depth_of, mixed, weights_by_depth
 from hopplus.models import actor_critic
-from hopplus.models.actor_critic import ActorCritic
+from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.learned_game import LearnedGame, WorldState, from_view
-from hopplus.models.world import World
+from hopplus.models.world import WorldModel
 
 
 class CoPlayerGoals(eqx.Module):
@@ -48,7 +49,7 @@ class CoPlayerGoals(eqx.Module):
 class ImaginedPlayers(eqx.Module):
     """All players of an imagined environment: the ego, which learns, in the first seat, and its opponent models."""
 
-    params: ActorCritic
+    params: PolicyNetwork
     opponents: OpponentModels
     game: Game
     config: OpponentsConfig = eqx.field(static=True)
@@ -179,7 +180,7 @@ def _from_urn(
 def imagine(
     config: ImaginationConfig,
     players: ImaginedPlayers,
-    member: World,
+    member: WorldModel,
     begin: Branches,
     *,
     key: Key[Array, ""],
@@ -187,14 +188,14 @@ def imagine(
     """Imagined rollouts of one seat, [envs, time], and the values of the states that they stopped at."""
     game, spec = players.game, players.game.spec
     goals_key, act_key, env_key = jax.random.split(key, 3)
-    num_envs = len(begin.views.time)
+    num_envs = len(begin.views["time"])
     world = EgoGame(member, game, jax.vmap(partial(from_view, spec))(begin.starts))
     co_players = draw_co_player_goals(config, players.goals, num_envs, spec.num_agents - 1, key=goals_key)
     fresh = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_envs, *leaf.shape)), players.init()[0].beliefs)
     from_real = jax.tree.map(lambda leaf: leaf[:, None], begin.beliefs)
     beliefs = _where_envs(co_players.is_counterfactual, fresh, from_real)
     output = PolicyOutput(jnp.zeros((num_envs, 1), jnp.float32), beliefs)
-    first = jax.tree.map(lambda leaf: leaf[np.arange(num_envs) % len(begin.starts.time)], world.starts)
+    first = jax.tree.map(lambda leaf: leaf[np.arange(num_envs) % len(begin.starts["time"])], world.starts)
     states = _where_envs(co_players.is_counterfactual, first, jax.vmap(partial(from_view, spec))(begin.views))
     envs = shard_samples(EnvState(states, (output, co_players), jnp.zeros(num_envs, bool)))
     seat_keys = jax.random.split(act_key, spec.num_agents)
@@ -211,7 +212,7 @@ def _where_envs(flags: Bool[Array, " envs"], one: PyTree[Array], other: PyTree[A
 def imagined_batch(
     config: LearnerConfig,
     players: ImaginedPlayers,
-    members: World,
+    members: WorldModel,
     *,
     trust: Metrics,
     real: Batch,
@@ -219,8 +220,8 @@ def imagined_batch(
     key: Key[Array, ""],
 ) -> tuple[Batch, Metrics]:
     """Real and imagined samples of one learner, [seats, samples], and metrics of the imagined ones."""
-    num_members, num_seats = members.cell.bias.shape[0], real.active.shape[0]
-    num_envs = begin.views.time.shape[1]
+    num_members, num_seats = count_rows(members), real.active.shape[0]
+    num_envs = begin.views["time"].shape[1]
     split = partial(jax.tree.map, lambda leaf: leaf.reshape(num_seats, num_members, -1, *leaf.shape[2:]))
     keys = jax.random.key_data(jax.random.split(key, (num_seats, num_members)))
 

@@ -14,12 +14,13 @@ from jax.sharding import NamedSharding
 from jaxtyping import Array, Bool, Int32, Key, PyTree
 
 from hopplus.agents import opponents as opponent_models
+from hopplus.agents.goals import goal_model
 from hopplus.core.devices import by_seeds, on_seeds, over_devices
 from hopplus.core.numerics import Metrics
 from hopplus.core.streams import at, stream, with_keys, without_keys
-from hopplus.games.game import GameSpec, ego_order
+from hopplus.games.game import ego_order
 from hopplus.games.rollout import init_env
-from hopplus.learning import episodes, opponents, ppo, replay, worlds
+from hopplus.learning import episodes, opponents, replay, worlds
 from hopplus.learning.config import LearnerConfig
 from hopplus.learning.imagination import ImaginedPlayers, branches, imagined_batch
 from hopplus.learning.opponent_data import (
@@ -37,8 +38,7 @@ from hopplus.learning.record import record
 from hopplus.learning.rollout import Seats, collect
 from hopplus.learning.state import Experience, Keys, Learner, LearnerData, LearnerState, Task, UpdateContext
 from hopplus.learning.trust import trust_of
-from hopplus.models import actor_critic, world
-from hopplus.models.goals import goal_size
+from hopplus.models import world
 
 
 def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerState:
@@ -50,7 +50,7 @@ def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerSt
         seats=jax.random.split(stream(key, "seats"), spec.num_agents),
         learners=jax.random.split(stream(key, "learners"), num_learners),
     )
-    learners = jax.vmap(partial(init_learner, config, spec), axis_size=num_learners)(keys.learners)
+    learners = jax.vmap(partial(init_learner, config, task), axis_size=num_learners)(keys.learners)
     seats = seats_of(config, task, learners)
     env_keys = jax.random.split(stream(key, "first tables"), config.envs)
     return LearnerState(
@@ -63,18 +63,17 @@ def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerSt
     )
 
 
-def init_learner(config: LearnerConfig, spec: GameSpec, key: Key[Array, ""]) -> Learner:
+def init_learner(config: LearnerConfig, task: Task, key: Key[Array, ""]) -> Learner:
     """One learner before its first update."""
-    size = goal_size(config.opponents.goals, spec)
-    params = actor_critic.init(config.network, spec, size, key=stream(key, "network"))
-    models = opponent_models.init(config.opponents, spec, key=stream(key, "mind"))
+    spec, size = task.game.spec, goal_model(config.opponents, task.game).size
+    models = opponent_models.init(config.opponents, spec, size, key=stream(key, "mind"))
     members = None
     if config.world.is_used:
         member_keys = jax.random.split(stream(key, "world parameters"), config.world.members)
         init_member = partial(world.init, config.world, spec)
         members = jax.vmap(lambda key: init_trained(worlds.optimizer(), init_member(key=key)))(member_keys)
     return Learner(
-        policy=init_trained(ppo.optimizer(config.ppo), params),
+        policy=task.agent.init(config, spec, size, key=stream(key, "network")),
         opponents=init_trained(opponents.optimizer(), models),
         world=members,
     )
@@ -192,8 +191,8 @@ def learn(
         imagine = partial(imagined_batch, config, players, members.params, trust=metrics, key=key)
         batch, learned = imagine(real=batch, begin=data.branches)
         metrics |= learned
-    policy, learned = ppo.update(
-        config.ppo,
+    policy, learned = task.agent.update(
+        config,
         learner.policy,
         batch,
         value_scale=value_scale(task),
@@ -275,8 +274,8 @@ def all_finite(tree: PyTree[Array]) -> Bool[Array, ""]:
 
 
 def value_scale(task: Task) -> float:
-    """The largest reward of the game: the critic's losses are in this unit, so that one setting serves every game."""
-    return max(abs(reward) for reward in task.game.spec.reward_support) or 1.0
+    """The largest reward of the game, 1 where it is unknown: the unit of the critic's losses."""
+    return max((abs(reward) for reward in task.game.spec.reward_support), default=1.0) or 1.0
 
 
 def train_block(

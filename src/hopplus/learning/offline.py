@@ -15,8 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
-from hopplus.games.coplayers import Policy, PolicyState, read_policies
-from hopplus.games.game import NO_ACTION, Game, Observation, ego_views
+from hopplus.games.coplayers import Policy, PolicyState
+from hopplus.games.fields import Observation
+from hopplus.games.game import NO_ACTION, Game, ego_views
+from hopplus.games.lineups import read_policies
 from hopplus.games.presets import make
 from hopplus.games.rollout import play_episode
 from hopplus.learning.pretrain_config import Recipe
@@ -70,8 +72,7 @@ class Episodes(eqx.Module):
 
 def scripts_of(recipe: Recipe) -> tuple[Policy, ...]:
     """The types of a recipe as players."""
-    spec = make(recipe.game).spec
-    return tuple(policy for text in recipe.types for policy in read_policies(text, spec))
+    return read_policies(recipe.types, make(recipe.game))
 
 
 def make_episodes(recipe: Recipe) -> Episodes:

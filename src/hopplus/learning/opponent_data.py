@@ -15,13 +15,14 @@ from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.agents.goals import GoalModel, goal_model
 from hopplus.agents.opponents import OpponentModels, opponent_inputs
-from hopplus.games.game import Game, Observation, ego_order, view_of, views_of_others
+from hopplus.games.fields import Observation
+from hopplus.games.game import Game, ego_order, view_of, views_of_others
 from hopplus.games.rollout import EnvState
 from hopplus.learning.config import LearnerConfig, ModellingConfig
 from hopplus.learning.ppo import Batch
 from hopplus.learning.rollout import Trajectory
 from hopplus.models import actor_critic, goals
-from hopplus.models.actor_critic import ActorCritic
+from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.config import GoalsConfig
 from hopplus.models.others import OpponentInput
 
@@ -144,13 +145,13 @@ def _evidence_before(
     """The posterior's evidence when the first state was seen, the last action before it included."""
     output, _ = envs.policy_state
     beliefs = jax.tree.map(lambda leaf: jnp.moveaxis(leaf[:count], 1, 0), output.beliefs)
-    acted = observation.last_actions[:, :, 0, 1:]
+    acted = observation["last_actions"][:, :, 0, 1:]
     over_envs = jax.vmap(goals.evidence, in_axes=(None, 0, 0))
     return jax.vmap(over_envs)(models, beliefs, acted)
 
 
 def goal_targets(
-    config: LearnerConfig, game: Game, params: ActorCritic, models: OpponentModels, data: OpponentData
+    config: LearnerConfig, game: Game, params: PolicyNetwork, models: OpponentModels, data: OpponentData
 ) -> GoalTargets:
     """The encoded states, and the selected goal of every step."""
     ahead = last_step_together(data.valid, data.reset_before)
@@ -204,13 +205,12 @@ def last_step_together(
 def select(
     config: ModellingConfig,
     goals_config: GoalsConfig,
-    params: ActorCritic,
+    params: PolicyNetwork,
     data: OpponentData,
     encoded: Float32[Array, "rows time others outputs"],
     ahead: Int32[Array, "rows time others"],
 ) -> Int32[Array, "rows time others"]:
     """Among the next states of each co-player, the one whose encoding the seat's own critic values most, or least."""
-    num_actions = params.heads.bias.shape[-1] - 1
     meant = jax.vmap(jax.vmap(jax.vmap(partial(goals.mean_goal, goals_config))))(encoded)
     now = jnp.arange(ahead.shape[1])[None, :, None]
     options = jnp.minimum(now[..., None] + 1 + jnp.arange(config.lookahead), ahead[..., None])
@@ -218,7 +218,7 @@ def select(
     def one_step(observation, inferred, options, of_row):
         """options [others, options]; of_row [time, others, goal]."""
         offered = jax.vmap(lambda other, at: of_row[at, other])(jnp.arange(len(options)), options)
-        values = actor_critic.values_under(params, observation, num_actions, inferred, offered)
+        values = params.values_under(observation, inferred, offered)
         values = values if config.selector == "optimistic" else -values
         return jnp.take_along_axis(options, jnp.argmax(values, axis=-1)[:, None], axis=-1)[:, 0]
 
@@ -228,7 +228,7 @@ def select(
 
 def with_selected_goals(
     goals_config: GoalsConfig,
-    params: ActorCritic,
+    params: PolicyNetwork,
     batch: Batch,
     *,
     data: OpponentData,

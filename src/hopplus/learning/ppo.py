@@ -19,13 +19,13 @@ from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.core.devices import shard_samples
 from hopplus.core.numerics import Metrics, normalised, weighted_mean
-from hopplus.games.game import Observation
+from hopplus.games.fields import Observation
 from hopplus.learning.config import PPOConfig
 from hopplus.learning.optim import Trained, apply_gradient
 from hopplus.learning.returns import advantages
 from hopplus.learning.rollout import Trajectory
 from hopplus.models import actor_critic
-from hopplus.models.actor_critic import ActorCritic
+from hopplus.models.actor_critic import PolicyNetwork
 
 
 class Source(eqx.Module):
@@ -35,6 +35,14 @@ class Source(eqx.Module):
     weights: Float32[Array, "*batch"]
     """For the policy."""
     critic_weights: Float32[Array, "*batch"]
+
+
+class Recurrent(eqx.Module):
+    """What replays the sequences of a policy with memory; samples are then in the order of time."""
+
+    hidden: Float32[Array, "*batch hidden"]
+    """The state that the seat acted from."""
+    reset_before: Bool[Array, "*batch"]
 
 
 class Batch(eqx.Module):
@@ -55,6 +63,7 @@ class Batch(eqx.Module):
     planned: Float32[Array, "*batch actions"] | None = None
     """Planned action probabilities: where given, the policy learns them instead of PPO's objective."""
     source: Source | None = None
+    recurrent: Recurrent | None = None
 
     @property
     def targets(self) -> Float32[Array, "*batch"]:
@@ -82,7 +91,15 @@ def make_batch(config: PPOConfig, steps: Trajectory, last_values: Float32[Array,
         advantages=advantage,
         active=by_seat(steps.in_game),
         planned=None if steps.planned is None else by_seat(steps.planned),
+        recurrent=_recurrent(steps),
     )
+
+
+def _recurrent(steps: Trajectory) -> Recurrent | None:
+    if steps.hidden is None:
+        return None
+    hidden = jnp.moveaxis(steps.hidden, 2, 0)
+    return Recurrent(hidden, jnp.broadcast_to(steps.reset_before, hidden.shape[:3]))
 
 
 def optimizer(config: PPOConfig) -> optax.GradientTransformation:
@@ -93,13 +110,25 @@ def optimizer(config: PPOConfig) -> optax.GradientTransformation:
 def loss(
     config: PPOConfig,
     value_scale: float,
-    params: ActorCritic,
+    params: PolicyNetwork,
     batch: Batch,
     entropy_coefficient: Float32[Array, ""],
 ) -> tuple[Float32[Array, ""], Metrics]:
     """The loss of one seat's minibatch, and its parts by name."""
     over_samples = jax.vmap(actor_critic.apply, in_axes=(None, 0, 0, 0))
-    log_probabilities, values = over_samples(params, batch.observation, batch.legal, batch.goals)
+    outputs = over_samples(params, batch.observation, batch.legal, batch.goals)
+    return loss_of(config, value_scale, *outputs, batch, entropy_coefficient)
+
+
+def loss_of(
+    config: PPOConfig,
+    value_scale: float,
+    log_probabilities: Float32[Array, "samples actions"],
+    values: Float32[Array, " samples"],
+    batch: Batch,
+    entropy_coefficient: Float32[Array, ""],
+) -> tuple[Float32[Array, ""], Metrics]:
+    """The loss, given what the network says about the samples."""
     taken = jnp.arange(log_probabilities.shape[-1]) == batch.actions[..., None]
     log_ratio = jnp.sum(jnp.where(taken, log_probabilities, 0.0), axis=-1) - batch.log_probabilities
     ratio = jnp.exp(log_ratio)
@@ -149,7 +178,7 @@ def update(
     entropy_coefficient = entropy_bonus(config, remaining)
     transform = optimizer(config)
 
-    def learner_loss(params: ActorCritic, minibatch: Batch) -> tuple[Float32[Array, ""], Metrics]:
+    def learner_loss(params: PolicyNetwork, minibatch: Batch) -> tuple[Float32[Array, ""], Metrics]:
         by_seat = jax.vmap(lambda seat: loss(config, value_scale, params, seat, entropy_coefficient))
         return jax.tree.map(jnp.mean, by_seat(minibatch))
 

@@ -16,10 +16,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Key
 
 from hopplus.agents import opponents as opponent_models
+from hopplus.agents.goals import goal_model
 from hopplus.agents.opponents import OpponentModels, predict_by_goal
-from hopplus.games.game import NO_ACTION, Game
+from hopplus.games.game import NO_ACTION, Game, paid_events
 from hopplus.games.presets import make
-from hopplus.games.rollout import paid_events
 from hopplus.learning import opponents
 from hopplus.learning.config import ModellingConfig
 from hopplus.learning.goal_losses import at_samples, posterior_outputs
@@ -56,7 +56,9 @@ def check_data(config: PretrainConfig) -> None:
 def init(config: PretrainConfig, *, key: Key[Array, ""]) -> PretrainState:
     """The state before the first epoch."""
     models_key, run_key = jax.random.split(key)
-    models = opponent_models.init(config.opponents, make(config.data.game).spec, key=models_key)
+    game = make(config.data.game)
+    size = goal_model(config.opponents, game).size
+    models = opponent_models.init(config.opponents, game.spec, size, key=models_key)
     return PretrainState(init_trained(opponents.optimizer(), models), run_key, jnp.int32(0))
 
 
@@ -100,7 +102,7 @@ def _in_chunks(fn: Callable[[Any], Any], rows: Any, count: int) -> Any:
 def _prepare(config: PretrainConfig, game: Game, episodes: Episodes) -> Material:
     observation, legal = views(game, episodes)
     inputs = jax.vmap(jax.vmap(jax.vmap(partial(others.opponent_input, game.spec))))
-    num_goals = goals.goal_size(config.opponents.goals, game.spec)
+    num_goals = goal_model(config.opponents, game).size
     return Material(
         inputs(observation, legal),
         OpponentData(
@@ -177,11 +179,11 @@ class Trainer:
 
 def offline_targets(config: ModellingConfig, models: OpponentModels, data: Material) -> GoalTargets:
     """The state to predict is the one `lookahead` steps on, or the player's last."""
-    prior, num_actions = models.prior, data.inputs.legal.shape[-1]
+    prior = models.prior
     assert prior is not None
     ahead = last_step_together(data.data.valid, data.data.reset_before)
     now = jnp.arange(ahead.shape[1])[None, :, None]
-    encode = jax.vmap(jax.vmap(jax.vmap(lambda view: goals.encode(prior, view, num_actions))))
+    encode = jax.vmap(jax.vmap(jax.vmap(partial(goals.encode, prior))))
     encoded = encode(data.inputs.observation)
     return GoalTargets(data.inputs, ahead, jnp.minimum(now + config.lookahead, ahead), encoded)
 

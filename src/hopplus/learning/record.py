@@ -13,7 +13,7 @@ from hopplus.learning.state import Experience
 def record(spec: GameSpec, experience: Experience, learned: Metrics) -> Metrics:
     """All metrics of one update of one seed. Means over no episodes are NaN."""
     steps, batch, ended = experience.steps, experience.batch, experience.ended
-    events = {f"charts/{name}": ended.events[index] for index, (name, _) in enumerate(spec.events)}
+    events = {f"charts/{event.name}": ended.events[index] for index, event in enumerate(spec.events)}
     residual = variance(batch.targets - batch.values, batch.active)
     explained = 1 - residual / jnp.maximum(variance(batch.targets, batch.active), 1e-8)
     samples = jnp.sum(batch.active, axis=(1, 2)).astype(jnp.float32)

@@ -54,7 +54,7 @@ def add_steps(
     """The buffer with the steps of the first environments added; also their transitions, [rows, ...]."""
     if steps.transition is None:
         return None, None
-    parts = (steps.transition, steps.observation.last_actions, steps.events, steps.terminated_after)
+    parts = (steps.transition, steps.observation["last_actions"], steps.events, steps.terminated_after)
     transition, last_actions, events, terminated = jax.tree.map(lambda leaf: leaf[: config.envs], parts)
     kept = Kept(transition, _in_seat_order(last_actions), *events_ahead(events, jnp.all(terminated, axis=-1)))
     rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: config.size], kept)

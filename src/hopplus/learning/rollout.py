@@ -1,5 +1,6 @@
 """Rollouts as a learner needs them: what each seat saw, did and estimated, and whether it was in the game."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -16,10 +17,10 @@ from hopplus.agents.player import Player
 from hopplus.core.devices import over_devices
 from hopplus.games.board import random_words
 from hopplus.games.coplayers import Lineup, PolicyState
-from hopplus.games.game import Game, Observation, steps_passed
-from hopplus.games.rollout import EnvState, JointPolicy, Step, paid_events, rollout, uniforms_from_words
-from hopplus.models import actor_critic
-from hopplus.models.actor_critic import ActorCritic
+from hopplus.games.fields import Observation
+from hopplus.games.game import Game, steps_passed
+from hopplus.games.rollout import EnvState, JointPolicy, Step, rollout, uniforms_from_words
+from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.world import Outcome, Situation, Transition
 
 
@@ -28,12 +29,14 @@ class PolicyOutput(eqx.Module):
 
     values: Float32[Array, "*batch seats"]
     beliefs: BeliefState
+    hidden: Float32[Array, "*batch seats hidden"] | None = None
+    """The recurrent state that the seats acted from; None without memory."""
 
 
 class Seats(eqx.Module):
     """All players of an environment: the learning seats first, each with its parameters, then the fixed co-players."""
 
-    params: ActorCritic
+    params: PolicyNetwork
     """One set for each learning seat, stacked."""
     opponents: OpponentModels
     """Those of each learning seat, stacked."""
@@ -51,14 +54,18 @@ class Seats(eqx.Module):
         return goal_model(self.config, self.game)
 
     def init(self) -> PolicyState:
-        first = self.goals.start()
+        first = replace(self.goals.start(), hidden=self.params.start())
         by_seat = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.num_learning, *leaf.shape)), first)
-        return PolicyOutput(jnp.zeros(self.num_learning, jnp.float32), by_seat), self.co_players.init()
+        output = PolicyOutput(jnp.zeros(self.num_learning, jnp.float32), by_seat, by_seat.hidden)
+        return output, self.co_players.init()
 
     def next_episode(self, state: PolicyState) -> PolicyState:
         output, others_state = state
         beliefs = jax.vmap(self.goals.next_episode, axis_size=self.num_learning)(output.beliefs)
-        return PolicyOutput(jnp.zeros_like(output.values), beliefs), self.co_players.next_episode(others_state)
+        first, _ = self.init()
+        beliefs = replace(beliefs, hidden=first.hidden)
+        output = PolicyOutput(jnp.zeros_like(output.values), beliefs, first.hidden)
+        return output, self.co_players.next_episode(others_state)
 
     def __call__(
         self, observations: Observation, legal: Bool[Array, "agents actions"], state: PolicyState
@@ -72,7 +79,7 @@ class Seats(eqx.Module):
             legal[learning],
             output.beliefs,
         )
-        output = PolicyOutput(values, beliefs)
+        output = PolicyOutput(values, beliefs, output.beliefs.hidden)
         if not self.co_players.policies:
             return probabilities, (output, others_state)
         seen = jax.tree.map(lambda leaf: leaf[others], observations)
@@ -81,8 +88,9 @@ class Seats(eqx.Module):
 
     def _one_seat(self, params, opponents, observation, legal, beliefs):
         """Action probabilities, value and beliefs of one learning seat."""
-        beliefs = self.goals.update(opponents, observation, beliefs)
-        log_probabilities, value = actor_critic.apply(params, observation, legal, beliefs.goals)
+        hidden, beliefs = beliefs.hidden, self.goals.update(opponents, observation, beliefs)
+        log_probabilities, value, hidden = params.step(hidden, observation, legal, beliefs.goals)
+        beliefs = replace(beliefs, hidden=hidden)
         if not self.planning.is_used:
             return jnp.exp(log_probabilities), value, beliefs
         player = Player(params, opponents, self.game, self.config)
@@ -113,6 +121,8 @@ class Trajectory(eqx.Module):
     terminated_after: Bool[Array, "*batch agents"]
     transition: Transition | None
     """The step in seat order, as training data of a world."""
+    hidden: Float32[Array, "*batch seats hidden"] | None
+    """The recurrent states that the seats acted from; None without memory."""
     planned: Float32[Array, "*batch seats actions"] | None
     """The seats' planned action probabilities, as targets of their policies."""
 
@@ -168,18 +178,19 @@ def _record(game: Game, num_learning: int, with_transitions: bool, with_plans: b
         values=output.values,
         goals=output.beliefs.goals,
         rewards=step.rewards,
-        events=paid_events(game.spec, step.legal, step.actions, step.rewards),
+        events=game.events(step.state, step.actions, step.after, step.rewards),
         in_game=~game.terminated(step.state),
         reset_before=step.reset_before,
         terminated_after=step.terminated_after,
         transition=_transition(game, step) if with_transitions else None,
+        hidden=output.hidden,
         planned=step.probabilities[learning] if with_plans else None,
     )
 
 
 def _transition(game: Game, step: Step) -> Transition:
     """The step in seat order; the time is read from the view of a seat that is still in the game."""
-    time = steps_passed(jnp.max(step.observation.time), game.spec.horizon)
+    time = steps_passed(jnp.max(step.observation["time"]), game.spec.horizon)
     return Transition(
         Situation(game.board(step.state), time, step.actions, game.terminated(step.state)),
         Outcome(game.board(step.after), step.rewards, step.terminated_after),

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float32, Int32, Key, PyTree
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import Game
 from hopplus.games.rollout import EnvState
+from hopplus.learning.agent import Agent
 from hopplus.learning.episodes import EpisodeStats
 from hopplus.learning.imagination import Branches
 from hopplus.learning.opponent_data import OpponentData
@@ -23,6 +24,8 @@ class Task(eqx.Module):
     """They take the last seats; empty for self-play."""
     num_updates: int = eqx.field(static=True)
     """The length of the whole run, over which schedules run."""
+    agent: Agent = Agent()
+    """How the policies start and learn."""
     keep_prior: bool = eqx.field(static=True, default=False)
     """Whether the prior over goals was pretrained and is not trained further."""
 

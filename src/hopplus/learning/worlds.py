@@ -14,13 +14,13 @@ import optax
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.core.devices import shard_samples
-from hopplus.core.numerics import Metrics
+from hopplus.core.numerics import Metrics, count_rows
 from hopplus.games.game import GameSpec
 from hopplus.learning import replay
 from hopplus.learning.config import WorldTrainingConfig
 from hopplus.learning.optim import Trained, apply_gradient, falling
 from hopplus.models import world
-from hopplus.models.world import Outcome, Transition, World
+from hopplus.models.world import Outcome, Transition, WorldModel
 
 SAME_REWARD = 0.05
 """Rewards that differ by less are the same."""
@@ -33,7 +33,7 @@ def optimizer() -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(10.0), optax.scale_by_adam())
 
 
-def mean_loss(params: World, spec: GameSpec, batch: Transition) -> tuple[Float32[Array, ""], Metrics]:
+def mean_loss(params: WorldModel, spec: GameSpec, batch: Transition) -> tuple[Float32[Array, ""], Metrics]:
     """The mean loss of one member over a minibatch, and its parts."""
     losses, parts = jax.vmap(partial(world.loss, params, spec))(batch)
     return jnp.mean(losses), jax.tree.map(jnp.mean, parts)
@@ -55,7 +55,7 @@ def update(
     """
     transform = optimizer()
     rate = falling(config.learning_rate, FINAL_RATE, remaining)
-    num_members = world_members.params.cell.bias.shape[0]
+    num_members = count_rows(world_members.params)
 
     def one_member(member: Trained, places: Array) -> tuple[Trained, Metrics]:
         batch = jax.tree.map(lambda leaf: leaf[0, places], buffer.experience.transition)
@@ -79,7 +79,7 @@ def update(
     return world_members, {"wm/loss": sum(losses.values(), jnp.float32(0)), **losses, **counts}
 
 
-def score(spec: GameSpec, members: World, transitions: Transition) -> Metrics:
+def score(spec: GameSpec, members: WorldModel, transitions: Transition) -> Metrics:
     """The errors of the members' most likely outcomes, a mean over members; `transitions` are unseen data.
 
     board    share of transitions whose next board is not the true one, cell for cell
@@ -87,7 +87,7 @@ def score(spec: GameSpec, members: World, transitions: Transition) -> Metrics:
     ended    ends that were missed or false, over the true ones
     """
 
-    def one_member(params: World) -> Outcome:
+    def one_member(params: WorldModel) -> Outcome:
         return jax.vmap(lambda now: world.draw(spec, now, world.apply(params, spec, now), key=None))(transitions.now)
 
     predicted, true = jax.vmap(one_member)(members), transitions.after

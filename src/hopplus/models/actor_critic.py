@@ -1,23 +1,99 @@
 """The policy and the critic of one seat: an ego view goes in, action probabilities and a value come out."""
 
+from abc import abstractmethod
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Key
+from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.core.numerics import MASKED
-from hopplus.games.game import GameSpec, Observation
+from hopplus.games.fields import Field, Observation, features, num_features
+from hopplus.games.game import GameSpec
 from hopplus.models.config import ActorCriticConfig
-from hopplus.models.inputs import features, num_features
-from hopplus.models.networks import MLP, Heads, init_heads, init_mlp
+from hopplus.models.networks import GRU, MLP, Heads, init_gru, init_heads, init_mlp
 
 
-class ActorCritic(eqx.Module):
+class PolicyNetwork(eqx.Module):
+    """A policy and a critic; all leaves are parameters. Subclass it for a network of your own."""
+
+    @abstractmethod
+    def __call__(
+        self, observation: Observation, legal: Bool[Array, " actions"], goals: Float32[Array, "others goal"]
+    ) -> tuple[Float32[Array, " actions"], Float32[Array, ""]]:
+        """The log-probability of each action, and the value of the state, given the co-players' inferred goals."""
+
+    def start(self) -> Float32[Array, " hidden"] | None:
+        """The recurrent state at the start of an episode; None for a network without memory."""
+        return None
+
+    def step(
+        self,
+        hidden: Float32[Array, " hidden"] | None,
+        observation: Observation,
+        legal: Bool[Array, " actions"],
+        goals: Float32[Array, "others goal"],
+    ) -> tuple[Float32[Array, " actions"], Float32[Array, ""], Float32[Array, " hidden"] | None]:
+        """Log-probabilities, value, and the next recurrent state. A network with memory overrides it and `start`."""
+        return *self(observation, legal, goals), hidden
+
+    def values_under(
+        self,
+        observation: Observation,
+        goals: Float32[Array, "others goal"],
+        instead: Float32[Array, "others options goal"],
+    ) -> Float32[Array, "others options"]:
+        """The value of one state with one co-player's goal replaced."""
+        legal = jnp.ones(self.num_actions, bool)
+
+        def one(other: Int32[Array, ""], goal: Float32[Array, " goal"]) -> Float32[Array, ""]:
+            return self(observation, legal, goals.at[other].set(goal))[1]
+
+        over_options = jax.vmap(one, in_axes=(None, 0))
+        return jax.vmap(over_options)(jnp.arange(len(instead)), instead)
+
+    @property
+    def num_actions(self) -> int:
+        """The number of actions; only the default `values_under` needs it."""
+        raise NotImplementedError(f"write `num_actions` in {type(self).__name__} to use it with learned goals")
+
+
+class ActorCritic(PolicyNetwork):
     """One trunk with two heads."""
 
     trunk: MLP
     heads: Heads
     """A logit for each action, then the value."""
+    fields: tuple[Field, ...] = eqx.field(static=True)
+    """What it reads of an observation."""
+    memory: GRU | None = None
+    """Between trunk and heads."""
+
+    def __call__(self, observation, legal, goals):
+        return self.step(self.start(), observation, legal, goals)[:2]
+
+    def start(self):
+        return None if self.memory is None else jnp.zeros(self.memory.size, jnp.float32)
+
+    def step(self, hidden, observation, legal, goals):
+        inputs = jnp.concatenate([features(self.fields, observation), goals.reshape(-1)])
+        inputs = self.trunk(inputs)
+        if self.memory is not None:
+            assert hidden is not None
+            inputs = hidden = self.memory(hidden, inputs)
+        outputs = self.heads(inputs)
+        return jax.nn.log_softmax(jnp.where(legal, outputs[:-1], MASKED)), outputs[-1], hidden
+
+    def values_under(self, observation, goals, instead):
+        """What the answers share is computed once."""
+        first, *rest = self.trunk.layers
+        seen = features(self.fields, observation)
+        of_goals = first.weight[len(seen) :].reshape(*goals.shape, -1)
+        usual = seen @ first.weight[: len(seen)] + first.bias + jnp.einsum("jg,jgh->h", goals, of_goals)
+        hidden = jnp.tanh(usual + jnp.einsum("jog,jgh->joh", instead - goals[:, None], of_goals))
+        for layer in rest:
+            hidden = jnp.tanh(hidden @ layer.weight + layer.bias)
+        return hidden @ self.heads.weight[-1] + self.heads.bias[-1]
 
 
 def init(config: ActorCriticConfig, spec: GameSpec, goal_size: int = 0, *, key: Key[Array, ""]) -> ActorCritic:
@@ -25,39 +101,24 @@ def init(config: ActorCriticConfig, spec: GameSpec, goal_size: int = 0, *, key: 
 
     Besides its view it reads `goal_size` numbers about the goal of each co-player.
     """
-    trunk_key, heads_key = jax.random.split(key)
+    has_memory = config.memory == "gru"
+    trunk_key, heads_key, *memory_key = jax.random.split(key, 3 if has_memory else 2)
+    width = config.memory_size if has_memory else config.hidden[-1]
     gains = [0.01] * spec.num_actions + [1.0]
+    num_inputs = num_features(spec.observation) + (spec.num_agents - 1) * goal_size
     return ActorCritic(
-        trunk=init_mlp(num_features(spec) + (spec.num_agents - 1) * goal_size, config.hidden, key=trunk_key),
-        heads=init_heads(config.hidden[-1], gains, key=heads_key),
+        trunk=init_mlp(num_inputs, config.hidden, key=trunk_key),
+        heads=init_heads(width, gains, key=heads_key),
+        fields=spec.observation,
+        memory=init_gru(config.hidden[-1], width, key=memory_key[0]) if has_memory else None,
     )
 
 
 def apply(
-    params: ActorCritic,
+    params: PolicyNetwork,
     observation: Observation,
     legal: Bool[Array, " actions"],
     goals: Float32[Array, "others goal"],
 ) -> tuple[Float32[Array, " actions"], Float32[Array, ""]]:
     """The log-probability of each action, and the value of the state, given the co-players' inferred goals."""
-    inputs = jnp.concatenate([features(observation, legal.shape[0]), goals.reshape(-1)])
-    outputs = params.heads(params.trunk(inputs))
-    return jax.nn.log_softmax(jnp.where(legal, outputs[:-1], MASKED)), outputs[-1]
-
-
-def values_under(
-    params: ActorCritic,
-    observation: Observation,
-    num_actions: int,
-    goals: Float32[Array, "others goal"],
-    instead: Float32[Array, "others options goal"],
-) -> Float32[Array, "others options"]:
-    """The value of one state with one co-player's goal replaced; what the answers share is computed once."""
-    first, *rest = params.trunk.layers
-    seen = features(observation, num_actions)
-    of_goals = first.weight[len(seen) :].reshape(*goals.shape, -1)
-    usual = seen @ first.weight[: len(seen)] + first.bias + jnp.einsum("jg,jgh->h", goals, of_goals)
-    hidden = jnp.tanh(usual + jnp.einsum("jog,jgh->joh", instead - goals[:, None], of_goals))
-    for layer in rest:
-        hidden = jnp.tanh(hidden @ layer.weight + layer.bias)
-    return hidden @ params.heads.weight[-1] + params.heads.bias[-1]
+    return params(observation, legal, goals)

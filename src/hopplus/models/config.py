@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hopplus.core.checks import check_least
+from hopplus.core.extensions import check_kind
 
-GoalKind = Literal["none", "continuous", "discrete", "hindsight"]
+GoalKind = Literal["none", "continuous", "discrete", "hindsight"] | str
+GOAL_KINDS = ("none", "continuous", "discrete", "hindsight")
 
 
 @dataclass(frozen=True)
@@ -14,11 +16,16 @@ class ActorCriticConfig:
 
     hidden: tuple[int, ...] = (128, 128)
     """Widths of the layers that the policy and the critic share."""
+    memory: Literal["none", "gru"] = "none"
+    """gru: a recurrent unit after these layers, for games in which a view does not show everything."""
+    memory_size: int = 64
+    """Width of its state."""
 
     def check(self) -> None:
         """Raise if a setting is out of range."""
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"--network.hidden is {self.hidden}; give one width or more, each at least 1")
+        check_least("network", self, 1, "memory_size")
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,7 @@ class GoalsConfig:
 
     kind: GoalKind = "none"
     """none; continuous: a vector; discrete: one of a few symbols that are learned; hindsight: the next event of the
-    co-player, such as the prey that it catches, or other."""
+    co-player, such as the prey that it catches, or other; MODULE:FACTORY: a goal model of your own."""
     size: int = 16
     """Dimensions of a continuous goal, or the number of symbols; the game's events give the number of hindsight
     goals."""
@@ -38,6 +45,7 @@ class GoalsConfig:
 
     def check(self) -> None:
         """Raise if a setting is out of range."""
+        check_kind("--goals.kind", self.kind, GOAL_KINDS)
         check_least("goals", self, 1, "size", "hidden", "evidence")
 
     @property
@@ -62,6 +70,8 @@ class OthersConfig:
 
     models: Literal["none", "each", "shared"] = "none"
     """Whether a seat predicts its co-players: not at all, each with its own parameters, or all with one set."""
+    network: Literal["mixture"] | str = "mixture"
+    """mixture: destinations and a plain network; MODULE:FACTORY: an opponent model of your own."""
     marginal: bool = False
     """Whether the model only learns how often each action is taken, whatever the view and the goal: a baseline."""
     destinations: bool = True
@@ -73,6 +83,7 @@ class OthersConfig:
 
     def check(self) -> None:
         """Raise if a setting is out of range."""
+        check_kind("--others.network", self.network, ("mixture",))
         check_least("others", self, 1, "hidden", "keys")
 
 
@@ -82,6 +93,8 @@ class WorldConfig:
 
     members: int = 0
     """Models in the ensemble, each trained on its own samples; they disagree about what is unknown. 0: no world."""
+    kind: Literal["cells"] | str = "cells"
+    """cells: every cell reads its neighbourhood; MODULE:FACTORY: a world of your own."""
     hidden: int = 64
     """Width of the layers that read a cell and a seat."""
     pooled: int = 16
@@ -94,6 +107,7 @@ class WorldConfig:
 
     def check(self) -> None:
         """Raise if a setting is out of range."""
+        check_kind("--world.kind", self.kind, ("cells",))
         check_least("world", self, 0, "members")
         check_least("world", self, 1, "hidden", "pooled")
 

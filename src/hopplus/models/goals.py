@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Key
 
-from hopplus.games.game import GameSpec, Observation
+from hopplus.games.fields import Field, Observation, features, num_features
+from hopplus.games.game import GameSpec
 from hopplus.models.config import GoalsConfig
-from hopplus.models.inputs import features, num_features, read_for_others
+from hopplus.models.inputs import read_for_others
 from hopplus.models.networks import Dense, Heads, init_dense, init_heads
 
 TEMPERATURE = 1.0
@@ -34,7 +35,7 @@ def goal_size(config: GoalsConfig, spec: GameSpec) -> int:
 
 def goal_names(spec: GameSpec) -> tuple[str, ...]:
     """The hindsight goals of a game: its events, then `other`."""
-    return (*(name.removesuffix("_rate") for name, _ in spec.events), "other")
+    return (*(event.name.removesuffix("_rate") for event in spec.events), "other")
 
 
 class Prior(eqx.Module):
@@ -44,34 +45,36 @@ class Prior(eqx.Module):
     code: Heads
     expand: Dense
     cells: Dense
+    fields: tuple[Field, ...] = eqx.field(static=True)
 
 
 def init_prior(config: GoalsConfig, spec: GameSpec, *, key: Key[Array, ""]) -> Prior:
     view_key, code_key, expand_key, cells_key = jax.random.split(key, 4)
     num_cells = spec.height * spec.width * len(spec.planes)
     return Prior(
-        view=init_dense(num_features(spec), config.hidden, 2**0.5, key=view_key),
+        view=init_dense(num_features(spec.observation), config.hidden, 2**0.5, key=view_key),
         code=init_heads(config.hidden, [1.0] * config.num_outputs, key=code_key),
         expand=init_dense(config.size, config.hidden, 2**0.5, key=expand_key),
         cells=init_dense(config.hidden, num_cells, 1.0, key=cells_key),
+        fields=spec.observation,
     )
 
 
-def encode(params: Prior, observation: Observation, num_actions: int) -> Float32[Array, " outputs"]:
+def encode(params: Prior, observation: Observation) -> Float32[Array, " outputs"]:
     """The encoded goal of a player that reaches this view."""
-    return params.code(jax.nn.relu(params.view(features(observation, num_actions))))
+    return params.code(jax.nn.relu(params.view(features(params.fields, observation))))
 
 
 def encode_others(params: Prior, spec: GameSpec, observation: Observation) -> Float32[Array, "others outputs"]:
     """The encoded goal of every co-player, from the seat's own view."""
-    read = read_for_others(spec, params.view, features(observation, spec.num_actions))
+    read = read_for_others(params.fields, spec.num_agents, params.view, features(params.fields, observation))
     return jax.vmap(params.code)(jax.nn.relu(read))
 
 
 def reconstruction(params: Prior, observation: Observation, goal: Float32[Array, " goal"]) -> Float32[Array, ""]:
     """Binary cross-entropy of the planes given the goal, a mean over cells."""
     logits = params.cells(jax.nn.relu(params.expand(goal)))
-    planes = observation.planes.reshape(-1).astype(jnp.float32)
+    planes = observation["planes"].reshape(-1).astype(jnp.float32)
     return jnp.mean(jax.nn.softplus(logits) - planes * logits)
 
 
@@ -81,19 +84,21 @@ class Posterior(eqx.Module):
     view: Dense
     step: Dense
     code: Heads
+    fields: tuple[Field, ...] = eqx.field(static=True)
 
 
 def init_posterior(config: GoalsConfig, spec: GameSpec, *, key: Key[Array, ""]) -> Posterior:
     view_key, step_key, code_key = jax.random.split(key, 3)
     return Posterior(
-        view=init_dense(num_features(spec), config.hidden, 2**0.5, key=view_key),
+        view=init_dense(num_features(spec.observation), config.hidden, 2**0.5, key=view_key),
         step=init_dense(config.hidden + spec.num_actions, config.evidence, 1.0, key=step_key),
         code=init_heads(config.hidden + config.evidence, [0.1] * config.num_outputs, key=code_key),
+        fields=spec.observation,
     )
 
 
-def embed(params: Posterior, observation: Observation, num_actions: int) -> Float32[Array, " hidden"]:
-    return jax.nn.relu(params.view(features(observation, num_actions)))
+def embed(params: Posterior, observation: Observation) -> Float32[Array, " hidden"]:
+    return jax.nn.relu(params.view(features(params.fields, observation)))
 
 
 def evidence_of(

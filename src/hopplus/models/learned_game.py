@@ -6,9 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
-from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation, as_played, ego_views, steps_passed
+from hopplus.games.fields import Observation
+from hopplus.games.game import NO_ACTION, Game, GameSpec, as_played, ego_views, steps_passed
 from hopplus.models import world
-from hopplus.models.world import Situation, World, on_board
+from hopplus.models.world import Situation, WorldModel, on_board
 
 
 class WorldState(eqx.Module):
@@ -23,7 +24,7 @@ class WorldState(eqx.Module):
 class LearnedGame(Game[WorldState]):
     """A learned world with the interface of a game: everything that runs on a game runs on it."""
 
-    params: World
+    params: WorldModel
     game: Game
     """The rules that are known: the spec, and what is legal on a board."""
     starts: WorldState
@@ -66,6 +67,9 @@ class LearnedGame(Game[WorldState]):
     def from_view(self, observation: Observation) -> WorldState:
         return from_view(self.spec, observation)
 
+    def events_in_view(self, observation: Observation) -> Bool[Array, "agents events"]:
+        return self.game.events_in_view(observation)
+
     def terminated(self, state: WorldState) -> Bool[Array, " agents"]:
         return state.ended | (state.time >= self.spec.horizon)
 
@@ -77,6 +81,6 @@ class LearnedGame(Game[WorldState]):
 
 def from_view(spec: GameSpec, observation: Observation) -> WorldState:
     """One seat's view as a state of the learned world in that seat's order. A blank view is a finished game."""
-    time = steps_passed(observation.time, spec.horizon)
-    ended = ~on_board(observation.planes[..., : spec.num_walkers]) | (time >= spec.horizon)
-    return WorldState(observation.planes, time, observation.last_actions, ended)
+    time = steps_passed(observation["time"], spec.horizon)
+    ended = ~on_board(observation["planes"][..., : spec.num_walkers]) | (time >= spec.horizon)
+    return WorldState(observation["planes"], time, observation["last_actions"], ended)

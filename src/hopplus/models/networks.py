@@ -29,6 +29,27 @@ class MLP(eqx.Module):
         return inputs
 
 
+class GRU(eqx.Module):
+    """A gated recurrent unit (Cho et al., 2014)."""
+
+    inputs: Dense
+    """Onto reset, update and new state."""
+    hidden: Dense
+
+    @property
+    def size(self) -> int:
+        return self.hidden.weight.shape[-2]
+
+    def __call__(
+        self, hidden: Float32[Array, " hidden"], inputs: Float32[Array, " inputs"]
+    ) -> Float32[Array, " hidden"]:
+        """The next state."""
+        of_inputs, of_hidden = (jnp.split(each, 3) for each in (self.inputs(inputs), self.hidden(hidden)))
+        reset, update = (jax.nn.sigmoid(of_inputs[gate] + of_hidden[gate]) for gate in (0, 1))
+        new = jnp.tanh(of_inputs[2] + reset * of_hidden[2])
+        return (1 - update) * new + update * hidden
+
+
 class Heads(eqx.Module):
     """A narrow dense layer, its weights stored by output: on a CPU their gradient is then several times faster."""
 
@@ -55,3 +76,11 @@ def init_mlp(num_inputs: int, hidden: Sequence[int], *, key: Key[Array, ""]) -> 
     keys = jax.random.split(key, len(hidden))
     sizes = (num_inputs, *hidden)
     return MLP(tuple(init_dense(sizes[i], size, 2**0.5, key=keys[i]) for i, size in enumerate(hidden)))
+
+
+def init_gru(num_inputs: int, size: int, *, key: Key[Array, ""]) -> GRU:
+    inputs_key, hidden_key = jax.random.split(key)
+    return GRU(
+        inputs=init_dense(num_inputs, 3 * size, 1.0, key=inputs_key),
+        hidden=init_dense(size, 3 * size, 1.0, key=hidden_key),
+    )

@@ -9,18 +9,21 @@ learns the destinations. The other is a plain network over the whole view, for a
     p(a) = gate * sum_c softmax(score)(c) first_step(a | c) + (1 - gate) * softmax(f(view, g))(a)
 """
 
+from abc import abstractmethod
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
+from hopplus.core.extensions import make_own
 from hopplus.core.numerics import LEAST, MASKED, Metrics
 from hopplus.games.board import MOVE_NAMES
-from hopplus.games.game import GameSpec, Observation
+from hopplus.games.fields import Field, Observation, features, num_features
+from hopplus.games.game import GameSpec
 from hopplus.games.paths import FAR, paths_around_walls, straight_paths
 from hopplus.models.config import OthersConfig
-from hopplus.models.inputs import features, num_features
 from hopplus.models.networks import Dense, Heads, init_dense, init_heads
 
 
@@ -35,8 +38,16 @@ class OpponentInput(eqx.Module):
     """Bit m: a shortest path to the cell starts with move m."""
 
 
-class Others(eqx.Module):
-    """The parameters of one model."""
+class OpponentModel(eqx.Module):
+    """A model of one co-player's actions; all leaves are parameters. Subclass it for a model of your own."""
+
+    @abstractmethod
+    def __call__(self, seen: OpponentInput, goal: Float32[Array, " goal"]) -> Float32[Array, " actions"]:
+        """The log-probability of each action of the co-player, given what it sees and what it wants."""
+
+
+class Others(OpponentModel):
+    """The parameters of the mixture."""
 
     view: Dense | None
     mixed: Dense | None
@@ -46,20 +57,38 @@ class Others(eqx.Module):
     key: Heads | None
     query: Heads | None
     """The goal's query, then its dislike of distance."""
+    fields: tuple[Field, ...] = eqx.field(static=True)
+    """What it reads of a view."""
+
+    def __call__(self, seen, goal):
+        num_actions = seen.legal.shape[0]
+        outputs = self.heads.bias
+        if self.view is not None and self.mixed is not None:
+            from_view = jax.nn.relu(self.view(features(self.fields, seen.observation)))
+            outputs = self.heads(jax.nn.relu(self.mixed(jnp.concatenate([from_view, goal]))))
+        plain = jax.nn.softmax(jnp.where(seen.legal, outputs[:num_actions], MASKED))
+        if self.cell is None:
+            return jnp.log(plain + LEAST)
+        on_the_spot, gate = outputs[num_actions : 2 * num_actions], jax.nn.sigmoid(outputs[-1])
+        walking = destinations(self, seen, goal, on_the_spot)
+        return jnp.log(gate * walking + (1 - gate) * plain + LEAST)
 
 
-def init(config: OthersConfig, spec: GameSpec, goal_size: int, *, key: Key[Array, ""]) -> Others:
-    """A model that starts almost uniform."""
+def init(config: OthersConfig, spec: GameSpec, goal_size: int, *, key: Key[Array, ""]) -> OpponentModel:
+    """A model that starts almost uniform; the mixture, or a model of your own."""
+    if config.network != "mixture":
+        return make_own(config.network, "opponent model", OpponentModel, config, spec, goal_size, key=key)
     view_key, mixed_key, heads_key, cell_key, key_key, query_key = jax.random.split(key, 6)
     gains = [0.01] * (2 * spec.num_actions + 1)
     reads_view, walks_there = not config.marginal, not config.marginal and config.destinations and walks(spec)
     return Others(
-        view=init_dense(num_features(spec), config.hidden, 2**0.5, key=view_key) if reads_view else None,
+        view=init_dense(num_features(spec.observation), config.hidden, 2**0.5, key=view_key) if reads_view else None,
         mixed=init_dense(config.hidden + goal_size, config.hidden, 2**0.5, key=mixed_key) if reads_view else None,
         heads=init_heads(config.hidden, gains, key=heads_key),
         cell=init_dense(len(spec.planes) + 2, 2 * config.keys, 2**0.5, key=cell_key) if walks_there else None,
         key=init_heads(2 * config.keys, [1.0] * config.keys, key=key_key) if walks_there else None,
         query=init_heads(goal_size + 1, [1.0] * config.keys + [0.1], key=query_key) if walks_there else None,
+        fields=spec.observation,
     )
 
 
@@ -68,7 +97,7 @@ def opponent_input(spec: GameSpec, observation: Observation, legal: Bool[Array, 
     if not walks(spec):
         none = jnp.zeros((spec.height, spec.width), jnp.uint8)
         return OpponentInput(observation, legal, none, none)
-    own, free = observation.planes[..., 0] > 0, observation.planes[..., spec.plane_index("obstacles")] == 0
+    own, free = observation["planes"][..., 0] > 0, observation["planes"][..., spec.plane_index("obstacles")] == 0
     if spec.straight_paths:
         distance, moves = straight_paths(own)
         distance = jnp.where(free, distance, FAR)
@@ -82,19 +111,9 @@ def walks(spec: GameSpec) -> bool:
     return spec.num_walkers > 0 and spec.has_plane("obstacles") and spec.action_names[: len(MOVE_NAMES)] == MOVE_NAMES
 
 
-def apply(params: Others, seen: OpponentInput, goal: Float32[Array, " goal"]) -> Float32[Array, " actions"]:
+def apply(params: OpponentModel, seen: OpponentInput, goal: Float32[Array, " goal"]) -> Float32[Array, " actions"]:
     """The log-probability of each action of the co-player."""
-    num_actions = seen.legal.shape[0]
-    outputs = params.heads.bias
-    if params.view is not None and params.mixed is not None:
-        from_view = jax.nn.relu(params.view(features(seen.observation, num_actions)))
-        outputs = params.heads(jax.nn.relu(params.mixed(jnp.concatenate([from_view, goal]))))
-    plain = jax.nn.softmax(jnp.where(seen.legal, outputs[:num_actions], MASKED))
-    if params.cell is None:
-        return jnp.log(plain + LEAST)
-    on_the_spot, gate = outputs[num_actions : 2 * num_actions], jax.nn.sigmoid(outputs[-1])
-    walking = destinations(params, seen, goal, on_the_spot)
-    return jnp.log(gate * walking + (1 - gate) * plain + LEAST)
+    return params(seen, goal)
 
 
 def destinations(
@@ -119,7 +138,7 @@ def destination_weights(
     distance = seen.distance.astype(jnp.float32)
     reachable = seen.distance < 255
     near = jnp.where(reachable, distance, 0.0)
-    content = jnp.concatenate([seen.observation.planes.astype(jnp.float32), near[..., None] / 8], axis=-1)
+    content = jnp.concatenate([seen.observation["planes"].astype(jnp.float32), near[..., None] / 8], axis=-1)
     content = jnp.concatenate([content, (distance == 0)[..., None].astype(jnp.float32)], axis=-1)
     keys = jax.nn.relu(content @ params.cell.weight + params.cell.bias)
     wanted = params.query(jnp.concatenate([goal, jnp.ones(1)]))
@@ -130,7 +149,7 @@ def destination_weights(
 
 
 def loss(
-    params: Others,
+    params: OpponentModel,
     seen: OpponentInput,
     goals: Float32[Array, "samples goal"],
     actions: Int32[Array, " samples"],

@@ -14,6 +14,7 @@ from one. A seat reads its own cell, its action, and a sum over all cells.
 """
 
 import math
+from abc import abstractmethod
 
 import equinox as eqx
 import jax
@@ -21,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
+from hopplus.core.extensions import make_own
 from hopplus.core.numerics import MASKED, Metrics
 from hopplus.games.board import COLUMN_STEPS, ROW_STEPS, random_words
 from hopplus.games.game import GameSpec
@@ -71,19 +73,6 @@ def seen_by(spec: GameSpec, transition: Transition, order: Int32[Array, " agents
     )
 
 
-class World(eqx.Module):
-    """The parameters of one member."""
-
-    cell: Dense
-    sets: Heads
-    """Whether each set plane keeps what it has on the cell."""
-    pool: Dense
-    seat: Dense
-    mixed: Dense
-    heads: Heads
-    """The walker's option, the reward, the end."""
-
-
 class Prediction(eqx.Module):
     """Distributions, as masked logits."""
 
@@ -95,12 +84,67 @@ class Prediction(eqx.Module):
     ended: Float32[Array, " agents"]
 
 
+class WorldModel(eqx.Module):
+    """One member of a learned world; all leaves are parameters. Subclass it for a world of your own."""
+
+    @abstractmethod
+    def __call__(self, spec: GameSpec, now: Situation) -> Prediction:
+        """The predicted distributions of the outcome."""
+
+
+class World(WorldModel):
+    """The world of cells."""
+
+    cell: Dense
+    sets: Heads
+    """Whether each set plane keeps what it has on the cell."""
+    pool: Dense
+    seat: Dense
+    mixed: Dense
+    heads: Heads
+    """The walker's option, the reward, the end."""
+
+    def __call__(self, spec, now):
+        board = now.board.astype(jnp.float32)
+        walkers, shared = board[..., : spec.num_walkers], board[..., spec.num_walkers :]
+        did = jax.nn.one_hot(now.actions, spec.num_actions)
+        counts = jnp.tensordot(walkers, did, 1)
+        at_least = counts[..., None] >= np.arange(1, spec.num_agents + 1)
+        around = [shifted(shared, move) for move in range(NUM_STEPS)]
+        content = jnp.concatenate([shared, *around, at_least.reshape(*counts.shape[:2], -1)], axis=-1)
+
+        def everywhere(layer):
+            return jax.vmap(jax.vmap(layer))
+
+        cells = jax.nn.relu(everywhere(self.cell)(content))
+
+        there = jnp.einsum("hwi,hwf->if", walkers, cells)
+        pooled = jnp.sum(jax.nn.relu(everywhere(self.pool)(cells)), axis=(0, 1))
+        free = _free_around(spec, now.board)
+        last_step = jnp.full((spec.num_agents, 1), now.time + 1 >= spec.horizon, jnp.float32)
+        for_all = jnp.broadcast_to(pooled, (spec.num_agents, len(pooled)))
+        ended = now.ended[:, None].astype(jnp.float32)
+        seats = jnp.concatenate([there, for_all, did, free.astype(jnp.float32), last_step, ended], axis=-1)
+        hidden = jax.nn.relu(jax.vmap(self.mixed)(jax.nn.relu(jax.vmap(self.seat)(seats))))
+        outputs = jax.vmap(self.heads)(hidden)
+        options = outputs[:, : GONE + 1].at[:, STANDS].add(UNCHANGED)
+        on = board[..., np.array(set_planes(spec), int)]
+        return Prediction(
+            walkers=jnp.where(_possible(free, now.board, spec), options, MASKED),
+            sets=(2 * on - 1) * (UNCHANGED + cells @ self.sets.weight.T + self.sets.bias),
+            rewards=outputs[:, GONE + 1 : -1],
+            ended=outputs[:, -1],
+        )
+
+
 def set_planes(spec: GameSpec) -> list[int]:
     return [index for index, plane in enumerate(spec.planes) if plane.kind == "set"]
 
 
-def init(config: WorldConfig, spec: GameSpec, *, key: Key[Array, ""]) -> World:
-    """A world that starts by predicting almost no change."""
+def init(config: WorldConfig, spec: GameSpec, *, key: Key[Array, ""]) -> WorldModel:
+    """A world that starts by predicting almost no change; the world of cells, or one of your own."""
+    if config.kind != "cells":
+        return make_own(config.kind, "world", WorldModel, config, spec, key=key)
     cell_key, sets_key, pool_key, seat_key, mixed_key, heads_key = jax.random.split(key, 6)
     hidden, num_shared = config.hidden, len(spec.planes) - spec.num_walkers
     num_cell = num_shared * (1 + NUM_STEPS) + spec.num_agents * spec.num_actions
@@ -116,38 +160,9 @@ def init(config: WorldConfig, spec: GameSpec, *, key: Key[Array, ""]) -> World:
     )
 
 
-def apply(params: World, spec: GameSpec, now: Situation) -> Prediction:
+def apply(params: WorldModel, spec: GameSpec, now: Situation) -> Prediction:
     """The predicted distributions of the outcome."""
-    board = now.board.astype(jnp.float32)
-    walkers, shared = board[..., : spec.num_walkers], board[..., spec.num_walkers :]
-    did = jax.nn.one_hot(now.actions, spec.num_actions)
-    counts = jnp.tensordot(walkers, did, 1)
-    at_least = counts[..., None] >= np.arange(1, spec.num_agents + 1)
-    around = [shifted(shared, move) for move in range(NUM_STEPS)]
-    content = jnp.concatenate([shared, *around, at_least.reshape(*counts.shape[:2], -1)], axis=-1)
-
-    def everywhere(layer):
-        return jax.vmap(jax.vmap(layer))
-
-    cells = jax.nn.relu(everywhere(params.cell)(content))
-
-    there = jnp.einsum("hwi,hwf->if", walkers, cells)
-    pooled = jnp.sum(jax.nn.relu(everywhere(params.pool)(cells)), axis=(0, 1))
-    free = _free_around(spec, now.board)
-    last_step = jnp.full((spec.num_agents, 1), now.time + 1 >= spec.horizon, jnp.float32)
-    for_all = jnp.broadcast_to(pooled, (spec.num_agents, len(pooled)))
-    ended = now.ended[:, None].astype(jnp.float32)
-    seats = jnp.concatenate([there, for_all, did, free.astype(jnp.float32), last_step, ended], axis=-1)
-    hidden = jax.nn.relu(jax.vmap(params.mixed)(jax.nn.relu(jax.vmap(params.seat)(seats))))
-    outputs = jax.vmap(params.heads)(hidden)
-    options = outputs[:, : GONE + 1].at[:, STANDS].add(UNCHANGED)
-    on = board[..., np.array(set_planes(spec), int)]
-    return Prediction(
-        walkers=jnp.where(_possible(free, now.board, spec), options, MASKED),
-        sets=(2 * on - 1) * (UNCHANGED + cells @ params.sets.weight.T + params.sets.bias),
-        rewards=outputs[:, GONE + 1 : -1],
-        ended=outputs[:, -1],
-    )
+    return params(spec, now)
 
 
 def draw(spec: GameSpec, now: Situation, predicted: Prediction, *, key: Key[Array, ""] | None) -> Outcome:
@@ -224,7 +239,7 @@ def option_taken(
     return jnp.argmax(jnp.stack([*led, meets(before), ~on_board(after)]), axis=0).astype(jnp.int32)
 
 
-def loss(params: World, spec: GameSpec, transition: Transition) -> tuple[Float32[Array, ""], Metrics]:
+def loss(params: WorldModel, spec: GameSpec, transition: Transition) -> tuple[Float32[Array, ""], Metrics]:
     """Negative log-likelihood of one transition, and its parts: over walkers and seats that are in the game."""
     now, after = transition.now, transition.after
     predicted = apply(params, spec, now)

@@ -6,15 +6,16 @@ imports no model: the caller passes functions.
 """
 
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
+from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree, UInt32
 
 from hopplus.games.coplayers import PolicyState
-from hopplus.games.game import Game, Observation
+from hopplus.games.fields import Observation
+from hopplus.games.game import Game
 from hopplus.games.rollout import random_uniforms, sample_actions
 
 
@@ -150,8 +151,14 @@ def soft(plan: Plan, beta: float, prior: Float32[Array, " actions"] | float = 0.
 
 def key_of(key: Key[Array, ""], view: Observation) -> Key[Array, ""]:
     """A key that depends on the view: a plan is a pure function of the view, yet different views draw differently."""
-    parts: list[Any] = [view.planes, view.last_actions, jnp.round(view.time * 2**16)]
-    words = jnp.concatenate([part.reshape(-1).astype(jnp.uint32) for part in parts])
+    parts = [array for _, array in sorted(view.items(), key=lambda item: (-item[1].ndim, item[0]))]
+    words = jnp.concatenate([_words(part).reshape(-1) for part in parts])
     mixed = words * (jnp.arange(1, len(words) + 1, dtype=jnp.uint32) * jnp.uint32(2654435761))
     mixed = (mixed ^ (mixed >> 15)) * jnp.uint32(0x2C1B3C6D)
     return jax.random.fold_in(key, jnp.sum(mixed ^ (mixed >> 12), dtype=jnp.uint32))
+
+
+def _words(numbers: Array) -> UInt32[Array, "..."]:
+    if jnp.issubdtype(numbers.dtype, jnp.floating):
+        numbers = jnp.round(numbers * 2**16).astype(jnp.int32)
+    return numbers.astype(jnp.uint32)

@@ -1,12 +1,34 @@
 """The settings of the named agents. Every setting can still be changed."""
 
 from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from hopplus.agents.config import OpponentsConfig, PlanningConfig
 from hopplus.agents.named import NAMES
+from hopplus.core.extensions import OBJECT, is_own, make_own, thing_of
 from hopplus.learning.config import ImaginationConfig, LearnerConfig
 from hopplus.models.config import GoalsConfig, OthersConfig, WorldConfig
 from hopplus.planning.config import SearchConfig
+
+if TYPE_CHECKING:
+    from hopplus.learning.agent import Agent
+
+
+def own_agent(agent: Any) -> "Agent | None":
+    """The agent of a user, as an object or by MODULE:FACTORY; None for a built-in one."""
+    if (thing := thing_of(agent)) is not None:
+        return thing
+    if isinstance(agent, str):
+        return _load_agent(agent) if is_own(agent) or agent.startswith(OBJECT) else None
+    return agent
+
+
+@cache
+def _load_agent(name: str) -> "Agent":
+    from hopplus.learning.agent import Agent
+
+    return make_own(name, "agent", Agent)
 
 
 def parts_of(learner: LearnerConfig) -> list[str]:
@@ -19,10 +41,13 @@ def parts_of(learner: LearnerConfig) -> list[str]:
     return [name for name, is_used in parts.items() if is_used]
 
 
-def learner_of(agent: str, learner: LearnerConfig | None = None) -> LearnerConfig:
+def learner_of(agent: Any, learner: LearnerConfig | None = None) -> LearnerConfig:
     """The learner settings of a named agent; what the agent does not set comes from `learner`."""
+    if own := own_agent(agent):
+        return own.settings() if learner is None else replace(own.settings(), mesh=learner.mesh)
     if agent not in NAMES:
-        raise ValueError(f"there is no agent called {agent!r}; the agents are {', '.join(NAMES)}")
+        known = f"the agents are {', '.join(NAMES)}, and MODULE:FACTORY is one of your own"
+        raise ValueError(f"there is no agent called {agent!r}; {known}")
     opponents = {
         "ppo": OpponentsConfig(),
         "omg": OpponentsConfig(GoalsConfig(kind="continuous"), OthersConfig(models="each")),

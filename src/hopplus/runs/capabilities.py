@@ -5,7 +5,7 @@
 """
 
 from hopplus.agents.named import NAMES
-from hopplus.games.game import Game
+from hopplus.games.game import Game, capabilities
 from hopplus.learning.config import LearnerConfig
 from hopplus.runs.agents import learner_of
 
@@ -25,29 +25,38 @@ LATENT_ONLY = (
 
 def missing(learner: LearnerConfig, game: Game) -> str | None:
     """What the game must declare for these learner settings, in one sentence; None if nothing is missing."""
-    spec, goals = game.spec, learner.opponents.goals
-    if learner.planning.is_used and learner.planning.model == "game" and not has_from_view(game):
+    spec, goals, offered = game.spec, learner.opponents.goals, capabilities(game)
+    if learner.opponents.is_used:
+        if spec.num_agents < 2:
+            return "opponent models (--others.models) need a co-player: the game has one seat"
+        if "others' views" not in offered:
+            return f"opponent models (--others.models) need what a co-player sees: {_private(game)}"
+        if not spec.has_field("last_actions"):
+            needs = "opponent models (--others.models) need to see what co-players did"
+            return f"{needs}: add `last_actions_field` to `observation` of the GameSpec"
+    if learner.planning.is_used and learner.planning.model == "game" and "plan" not in offered:
         needs = "planning in the true game (--planning.kind) needs a state to start from"
         return f"{needs}: write `from_view` in {type(game).__name__}"
     rewarded_only = learner.opponents.is_used and learner.modelling.rewarded_only
-    if goals.kind == "hindsight" or rewarded_only:
+    if not spec.events and (goals.kind == "hindsight" or rewarded_only):
         what = "--goals.kind hindsight" if goals.kind == "hindsight" else "--modelling.rewarded-only"
-        needs = f"{what} needs events that pay: "
-        if not spec.events:
-            return f"{needs}list (name, action) pairs as `events` of the GameSpec"
-        if unknown := [action for _, action in spec.events if action not in spec.action_names]:
-            return f"{needs}`events` of the GameSpec names {unknown[0]!r}, which is not in its action_names"
-    if goals.is_latent and not spec.planes:
-        return "learned goals (--goals.kind) encode a board: declare `planes` in the GameSpec"
-    if learner.world.is_used and spec.num_walkers != spec.num_agents:
-        needs = "a learned world (--world.members) needs a board with every player on it"
-        return f"{needs}: declare a `walker` plane for each player in the GameSpec"
+        return f"{what} needs events: list them as `events` of the GameSpec"
+    if goals.is_latent and "board" not in offered:
+        return "learned goals (--goals.kind) encode a board: declare `planes` with kinds in `observation`"
+    if learner.world.is_used:
+        if spec.num_walkers != spec.num_agents:
+            needs = "a learned world (--world.members) needs a board with every player on it"
+            return f"{needs}: declare a `walker` plane for each player in `observation`"
+        if not spec.reward_support:
+            return "a learned world (--world.members) needs the list of possible rewards: declare `reward_support`"
     return None
 
 
-def has_from_view(game: Game) -> bool:
-    """Whether the game defines `from_view`, its state as seen from a seat."""
-    return type(game).from_view is not Game.from_view
+def _private(game: Game) -> str:
+    own = [field.name for field in game.spec.observation if field.layout == "own"]
+    if not own:
+        return "seats in different roles see different things, and these models do not know roles yet"
+    return f"give the field {own[0]!r} of `observation` the layout `shared` or `players`, if that is true of it"
 
 
 def agents_for(game: Game) -> dict[str, str | None]:
@@ -63,6 +72,8 @@ def unused_flags(learner: LearnerConfig) -> frozenset[str]:
     elif not goals.is_latent:
         unused |= {f"modelling.{name}" for name in LATENT_ONLY}
         unused |= {"goals"} if goals.kind == "none" else {"goals.size", "goals.hidden", "goals.evidence"}
+    if learner.opponents.is_used or learner.world.is_used:
+        unused |= {"network.memory", "network.memory_size"}
     if goals.kind == "hindsight":
         unused.add("modelling.rewarded_only")
     if not learner.world.is_used:

@@ -1,5 +1,6 @@
 """Checkpoints by orbax: each is written to a temporary folder and moved to its place when it is complete."""
 
+import gc
 import logging
 import sys
 import time
@@ -50,16 +51,22 @@ class Checkpoints:
         """The state of that update, in the shapes of `like`."""
         plain = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), jax.eval_shape(_plain, like))
         place = self.folder / str(num_updates)
-        try:
-            with _without_echoes():
-                shapes = self._shapes(num_updates)
-                fits = shapes == sorted(tuple(leaf.shape) for leaf in jax.tree.leaves(plain))
+        fits, restored, failure = False, None, ""
+        with _without_echoes():
+            try:
+                fits = self._shapes(num_updates) == sorted(tuple(leaf.shape) for leaf in jax.tree.leaves(plain))
                 restored = self._manager.restore(num_updates, args=ocp.args.StandardRestore(plain)) if fits else None
-        except Exception as error:
+            except Exception as error:
+                failure = _first_line(error)
+            if failure:
+                # What orbax dropped prints its error when it is collected: now, while that is silenced.
+                time.sleep(0.3)
+                gc.collect()
+        if failure:
             raise ValueError(
-                f"the checkpoint {place} cannot be read ({_first_line(error)}); "
+                f"the checkpoint {place} cannot be read ({failure}); "
                 "delete it to resume from the one before it, or train again into another folder"
-            ) from None
+            )
         if not fits:
             raise ValueError(
                 f"the checkpoint {place} holds arrays of other shapes than the settings of the run ask for; "
@@ -80,15 +87,14 @@ class Checkpoints:
 @contextmanager
 def _without_echoes() -> Iterator[None]:
     """Silence stderr of orbax: if one array cannot be read, it drops the others, and each of them prints an error."""
-    hook = sys.unraisablehook
+    hook, log = sys.unraisablehook, logging.getLogger("asyncio")
+    was_disabled = log.disabled
     sys.unraisablehook = lambda echo: None if "Event loop is closed" in str(echo.exc_value) else hook(echo)
+    log.disabled = True
     try:
         yield
-    except Exception:
-        time.sleep(0.3)
-        raise
     finally:
-        sys.unraisablehook = hook
+        sys.unraisablehook, log.disabled = hook, was_disabled
 
 
 def _plain(state: PyTree[Array]) -> PyTree:

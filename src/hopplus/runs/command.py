@@ -1,5 +1,6 @@
 """The command that trains a run again with the same result."""
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ def train_command(config: RunConfig, folder: Path) -> str:
         for name in given
         if name in ALWAYS or (given[name] != usual[name] and name != "agent" and not name.startswith("mesh."))
     ]
-    return " ".join(["hopplus train", config.agent, *(_typed(name, given[name]) for name in shown), f"--out {folder}"])
+    return " ".join(
+        ["hopplus train", str(config.agent), *(_typed(name, given[name]) for name in shown), f"--out {folder}"]
+    )
 
 
 def planning_flags(planning: PlanningConfig, default: PlanningConfig = NO_PLANNING) -> list[str]:
@@ -46,4 +49,5 @@ def _typed(name: str, value: Any) -> str:
     if isinstance(value, bool):  # a switch: its name says which way
         group, dot, last = name.rpartition(".")
         return f"--{name}" if value else f"--{group}{dot}no-{last}"
-    return f"--{name} {' '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
+    values = value if isinstance(value, list | tuple) else [value]
+    return f"--{name} {' '.join(shlex.quote(str(each)) for each in values)}"

@@ -7,28 +7,49 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import tyro
 
 from hopplus.core.checks import check_seed
+from hopplus.core.extensions import named, thing_of
 from hopplus.learning.config import LearnerConfig
-from hopplus.runs.agents import learner_of, parts_of
+from hopplus.runs.agents import learner_of, own_agent, parts_of
 
+TEXT = tyro.constructors.PrimitiveConstructorSpec(
+    nargs=1,
+    metavar="STR",
+    instance_from_str=lambda texts: texts[0],
+    is_instance=lambda _: True,
+    str_from_instance=lambda thing: [str(thing)],
+)
+"""A flag whose value is a name; in Python it may be an object."""
 if TYPE_CHECKING:  # settings are read without JAX; games and learners need it
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    from hopplus.games.coplayers import Policy
     from hopplus.games.game import Game
+    from hopplus.learning.agent import Agent
     from hopplus.learning.state import Task
+
+    AgentName: TypeAlias = str | Agent
+    GameName: TypeAlias = str | Game
+    CoPlayers: TypeAlias = str | Sequence[str | Policy]
+else:  # the command line and config.json hold names
+    AgentName = GameName = CoPlayers = Annotated[object, TEXT]
 
 
 @dataclass(frozen=True)
 class RunConfig:
     """One training: an agent, a game, and several seeds in one program."""
 
-    agent: tyro.conf.Suppress[Literal["ppo", "omg", "direct_om", "hop", "hop_plus"]] = "ppo"
-    """The kind of agent."""
-    game: str = "stag-hunt-4x4"
-    """A name from `hopplus games`, or MODULE:FACTORY for a game of your own."""
+    agent: tyro.conf.Suppress[AgentName] = "ppo"
+    """The kind of agent: a name, or MODULE:FACTORY for an agent of your own."""
+    game: GameName = "stag-hunt-4x4"
+    """A name from `hopplus games`; jaxmarl:NAME, jumanji:NAME or pettingzoo:MODULE.FACTORY for an environment of these
+    libraries; or MODULE:FACTORY for a game of your own."""
     arenas: Literal["default", "off"] | tuple[int, int] = "default"
     """Train in squares of the board with sides in this range, as in --arenas 3 8. `default` is the game's own
     curriculum, which stag hunts have. Evaluation uses the whole board."""
-    co_players: str | None = None
-    """Fixed co-players for the last seats, as in nearest_stag,nearest_stag,random; the seats before them learn. None:
-    all seats learn."""
+    co_players: CoPlayers | None = None
+    """Fixed co-players for the last seats, as in nearest_stag,nearest_stag,random; the seats before them learn. A
+    script of your own is MODULE:FACTORY. None: all seats learn."""
     pretrained: str | None = None
     """A folder of `hopplus pretrain`: every seat starts from its opponent models and keeps its prior over goals."""
     init_from: str | None = None
@@ -48,20 +69,23 @@ class RunConfig:
     """How the agent learns. The default is the settings of the named agent."""
 
     @staticmethod
-    def for_agent(agent: str, *, learner: dict[str, Any] | None = None, **settings: Any) -> "RunConfig":
+    def for_agent(agent: AgentName, *, learner: dict[str, Any] | None = None, **settings: Any) -> "RunConfig":
         """The settings of a named agent, with changes.
 
         `RunConfig.for_agent("hop_plus", game="stag-hunt-4x4", seeds=3, learner={"envs": 8})`
         """
-        return RunConfig(agent=cast(Any, agent), learner=replace(learner_of(agent), **(learner or {})), **settings)
+        return RunConfig(agent=agent, learner=replace(learner_of(agent), **(learner or {})), **settings)
 
     def __post_init__(self):
+        for name in ("agent", "game", "co_players"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, named(value))
         if self.learner is None:
             object.__setattr__(self, "learner", learner_of(self.agent))
         self.learner.check()
-        if not parts_of(self.learner) and (named := parts_of(learner_of(self.agent))):
+        if not parts_of(self.learner) and (parts := parts_of(learner_of(self.agent))):
             raise ValueError(
-                f"the agent is {self.agent}, which has {' and '.join(named)}, but these learner settings are plain "
+                f"the agent is {self.agent}, which has {' and '.join(parts)}, but these learner settings are plain "
                 f"PPO's; start from RunConfig.for_agent({self.agent!r}), or name the agent ppo"
             )
         for name, value in (("seeds", self.seeds), ("checkpoint-every", self.checkpoint_every)):
@@ -89,23 +113,27 @@ class RunConfig:
         """The game on its whole board, without a curriculum."""
         from hopplus.games.presets import make
 
-        return make(self.game)
+        return thing_of(self.game) or make(str(self.game))
 
     @cached_property
     def task(self) -> "Task":
         """The game, the fixed co-players and the length of the run; raises if the settings contradict each other."""
-        from hopplus.games.coplayers import Lineup, read_policies
+        from hopplus.games.coplayers import Lineup
+        from hopplus.games.lineups import read_policies
+        from hopplus.learning.agent import Agent
         from hopplus.learning.state import Task
 
         game = self._training_game()
         seats = game.spec.num_agents
-        others = read_policies(self.co_players, game.spec) if self.co_players is not None else ()
+        given = thing_of(self.co_players) or self.co_players
+        others = read_policies(given, game) if given is not None else ()
         if len(others) >= seats:
             raise ValueError(
                 f"--co-players names {len(others)} players for the {seats} seats of {self.game}; "
                 f"name {seats - 1} at most, so that a seat is left to learn"
             )
-        return Task(game, Lineup(others), self.num_updates, keep_prior=self.pretrained is not None)
+        agent = own_agent(self.agent) or Agent()
+        return Task(game, Lineup(others), self.num_updates, agent, keep_prior=self.pretrained is not None)
 
     def _training_game(self) -> "Game":
         from hopplus.games.presets import PRESETS
@@ -113,7 +141,7 @@ class RunConfig:
         game = self.evaluation_game
         sides = self.arenas
         if sides == "default":
-            sides = PRESETS[self.game].arena_sides if self.game in PRESETS else None
+            sides = PRESETS[str(self.game)].arena_sides if self.game in PRESETS else None
         if sides is None or sides == "off":
             return game
         grid = getattr(game, "grid", None)

@@ -1,7 +1,8 @@
 """Play a run's final policies: the one function behind `hopplus evaluate` and `hopplus.evaluate`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -16,7 +17,7 @@ def evaluate(
     run: Run | Path | str,
     episodes: int = 1000,
     seed: int = 0,
-    co_players: str | None = None,
+    co_players: str | Sequence[Any] | None = None,
     *,
     rotate: int = 0,
     greedy: bool = False,
@@ -25,9 +26,9 @@ def evaluate(
 ) -> Played:
     """Play that many episodes with the policies of every seed of a run, or of a run folder, on the whole board.
 
-    `co_players` replaces the last seats, as in `nearest_stag,random` or `runs/other:2`; without it the seats are those
-    of training. `greedy` policies take their likeliest action instead of a sample. `rotate` shifts every policy by that
-    many seats. `on_batch` is called with the number of episodes of each batch.
+    `co_players` replaces the last seats, as in `nearest_stag,random`, `runs/other:2` or a list with your own players;
+    without it the seats are those of training. `greedy` policies take their likeliest action instead of a sample.
+    `rotate` shifts every policy by that many seats. `on_batch` is called with the number of episodes of each batch.
     """
     if episodes < 1:
         raise ValueError(f"--episodes is {episodes}; give 1 or more")

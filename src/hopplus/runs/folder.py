@@ -15,11 +15,11 @@ lock             held by the process that trains
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import IO, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from hopplus import __version__
@@ -37,7 +37,7 @@ CHECKPOINTS, TENSORBOARD, LOCK = "checkpoints", "tensorboard", "lock"
 DESCRIBED = {"version", "game_name", "game_version"}
 """Keys of `config.json` besides the settings."""
 PUT_BACK = "put the file back as it was, or train again into another folder"
-ACCEPTED = {bool: (bool,), int: (int,), float: (int, float), str: (str,), NoneType: (NoneType,)}
+ACCEPTED = {object: (str,), bool: (bool,), int: (int,), float: (int, float), str: (str,), NoneType: (NoneType,)}
 MAY_CHANGE = {"version", "steps", "wandb", "checkpoint_every", "learner.mesh.seeds", "learner.mesh.envs"}
 """Settings that may differ when a run is resumed; `steps` only if no schedule depends on the length of the run."""
 
@@ -118,11 +118,15 @@ def read_settings(kind: Any, written: Any) -> Any:
     return _read(kind, written, "")
 
 
-def read_config(folder: Path) -> RunConfig:
-    """The settings of a run; raises if another version of hopplus or of the game's rules wrote them."""
+def read_config(folder: Path, **objects: Any) -> RunConfig:
+    """The settings of a run; raises if another version of hopplus or of the game's rules wrote them.
+
+    `objects` are agent, game or co-players as Python objects, in place of their names.
+    """
     description = read_description(folder)
     try:
-        config = _read(RunConfig, {name: description[name] for name in description.keys() - DESCRIBED}, "")
+        settings = {name: description[name] for name in description.keys() - DESCRIBED}
+        config = _read(RunConfig, settings, "", {name: given for name, given in objects.items() if given is not None})
         spec = config.evaluation_game.spec
     except ValueError as error:
         version = description["version"]
@@ -141,8 +145,8 @@ def read_config(folder: Path) -> RunConfig:
     return config
 
 
-def _read(kind: Any, value: Any, name: str) -> Any:
-    """A JSON value as the annotation asks for; raises ValueError if it does not fit."""
+def _read(kind: Any, value: Any, name: str, objects: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """A JSON value as the annotation asks for; raises ValueError if it does not fit. `objects` replace fields."""
     origin, options = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         hints = get_type_hints(kind)
@@ -150,7 +154,7 @@ def _read(kind: Any, value: Any, name: str) -> Any:
         if wrong := sorted(given ^ hints.keys()):
             raise ValueError(f"{'missing' if wrong[0] in hints else 'unknown'}: {name}{wrong[0]}")
         fields = {field: _read(hint, value[field], f"{name}{field}.") for field, hint in hints.items()}
-        return cast(type, kind)(**fields)
+        return cast(type, kind)(**{**fields, **objects})
     if origin in (Union, UnionType):
         for option in options:
             with suppress(ValueError):

@@ -20,7 +20,7 @@ def check_init_from(config: RunConfig) -> None:
         return
     other = read_config(Path(config.init_from))
     spec, of_other = config.evaluation_game.spec, other.evaluation_game.spec
-    if (spec.board, spec.num_agents) != (of_other.board, of_other.num_agents):
+    if (spec.interface, spec.num_agents) != (of_other.interface, of_other.num_agents):
         raise ValueError(f"--init-from: {config.init_from} plays {other.game}, not {config.game}; give another run")
     for name in ("network", "opponents"):
         own, others = getattr(config.learner, name), getattr(other.learner, name)

@@ -2,19 +2,28 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from hopplus.agents.config import PlanningConfig
+from hopplus.core.extensions import is_own
 from hopplus.evaluation.crossplay import Guest
-from hopplus.games.coplayers import Lineup, Policy, read_policies
+from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.game import Game
+from hopplus.games.lineups import check_policy, read_policies, seat_names, split
 from hopplus.runs.run import NO_PLANNING, Run, load
 
 
 def seat_players(
-    run: Run, co_players: str | None, *, greedy: bool, rotate: int = 0, planning: PlanningConfig = NO_PLANNING
+    run: Run,
+    co_players: str | Sequence[Any] | None,
+    *,
+    greedy: bool,
+    rotate: int = 0,
+    planning: PlanningConfig = NO_PLANNING,
 ) -> tuple[Lineup, list[str]]:
     """The policy of each seat and its name; arrays have a leading axis of the run's seeds.
 
@@ -27,16 +36,18 @@ def seat_players(
     if co_players is None:
         players = run.lineup(greedy=greedy, planning=planning).policies
         names = [f"{run.folder.name}:{seat + 1}" for seat in range(run.num_learning)]
-        names += split(run.config.co_players) if run.config.co_players else []
+        names += seat_names(run.config.co_players) if run.config.co_players else []
     else:
-        texts = split(co_players)
+        texts = [co_players] if isinstance(co_players, str) else co_players
+        texts = [part for text in texts for part in (split(text) if isinstance(text, str) else [text])]
         first = run.players(greedy=greedy, planning=planning)[: max(seats - len(texts), 0)]
         if len(first) + len(texts) != seats or not first:
             raise ValueError(
                 f"--co-players names {len(texts)} players; with the {run.num_learning} trained seats of {run.folder} "
                 f"they must fill the {seats} seats of {run.config.game}, one of them at least by the run"
             )
-        names = [f"{run.folder.name}:{seat + 1}" for seat in range(len(first))] + texts
+        names = [f"{run.folder.name}:{seat + 1}" for seat in range(len(first))]
+        names += [text if isinstance(text, str) else type(text).__name__ for text in texts]
         players = (*first, *(_player(text, run, len(first) + index, greedy) for index, text in enumerate(texts)))
     order = [(seat - rotate) % seats for seat in range(seats)]
     return Lineup(tuple(players[seat] for seat in order)), [names[seat] for seat in order]
@@ -58,8 +69,8 @@ def read_guests(texts: Sequence[str], planning: PlanningConfig) -> tuple[Game, l
         if text not in runs:
             if "/" in text:
                 raise ValueError(f"there is no run folder {text}; give a run, as in runs/other, or a script")
-            (policy,) = read_policies(text, game.spec)
-            guests.append(Guest(text, (policy,) * game.spec.num_agents, 1))
+            (policy,) = read_policies(text, game)
+            guests.append(Guest(text, (_for_seeds(policy, 1),) * game.spec.num_agents, 1))
             continue
         run = runs[text]
         if not eqx.tree_equal(run.game, game):
@@ -74,24 +85,17 @@ def read_guests(texts: Sequence[str], planning: PlanningConfig) -> tuple[Game, l
     return game, guests
 
 
-def split(text: str) -> list[str]:
-    """Split a text at the commas that are not inside brackets."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
-
-
-def _player(text: str, run: Run, seat: int, greedy: bool) -> Policy:
+def _player(text: Any, run: Run, seat: int, greedy: bool) -> Policy:
+    if not isinstance(text, str):
+        return _for_seeds(check_policy(text, run.game), run.config.seeds)
+    if is_own(text.partition("(")[0]) and not Path(text.partition(":")[0]).is_dir():
+        (policy,) = read_policies(text, run.game)
+        return _for_seeds(policy, run.config.seeds)
     path, number = (text, "") if not text or Path(text).is_dir() else _cut_number(text)
     if not text or not Path(path).is_dir():
         if "/" in text or ":" in text:
             raise ValueError(f"--co-players: there is no run folder {path}; give a run, as in runs/other, or a script")
-        (policy,) = read_policies(text, run.game.spec)
+        (policy,) = read_policies(text, run.game)
         return policy
     other = load(path)
     if not eqx.tree_equal(other.game, run.game):
@@ -101,9 +105,14 @@ def _player(text: str, run: Run, seat: int, greedy: bool) -> Policy:
     chosen = int(number) - 1 if number else seat % other.num_learning
     player = other.players(greedy=greedy)[chosen]
     pairs = [index % other.config.seeds for index in range(run.config.seeds)]
-    return jax.tree.map(lambda leaf: leaf[jax.numpy.array(pairs)], player)
+    return jax.tree.map(lambda leaf: leaf[jnp.array(pairs)], player)
 
 
 def _cut_number(text: str) -> tuple[str, str]:
     path, _, number = text.rpartition(":")
     return (path, number) if path else (text, "")
+
+
+def _for_seeds(policy: Policy, num_seeds: int) -> Policy:
+    """A player of your own for every seed: its arrays get a leading axis of seeds."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_seeds, *jnp.shape(leaf))), policy)

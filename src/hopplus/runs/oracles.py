@@ -110,8 +110,8 @@ def default_steps(spec: GameSpec) -> int:
 
 def folder_of(settings: OracleSettings, lineup: Sequence[str]) -> Path:
     """The run folder of a line-up's responder, as in stag-hunt-4x4--nearest_stag-nearest_hare-random."""
-    game = settings.game.replace(":", ".")
-    return settings.folder / f"{game}--{'-'.join(lineup)}".replace("(", "").replace(")", "")
+    name = f"{settings.game}--{'-'.join(lineup)}".replace(":", ".")
+    return settings.folder / name.replace("(", "").replace(")", "")
 
 
 def responder_config(settings: OracleSettings, lineup: Sequence[str]) -> RunConfig:
@@ -216,7 +216,7 @@ def _players(game: Game, responders: Sequence[Run], rows: Sequence[tuple[int, in
     for manner in MANNERS:
         by_lineup = [responder.players(greedy=manner == "greedy")[0] for responder in responders]
         players.append(jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[places], *by_lineup))
-    return [*players, *scripts(game.spec), by_belief(game)]
+    return [*players, *scripts(game), by_belief(game)]
 
 
 def _conditions(settings: OracleSettings, spec: GameSpec) -> dict[str, Any]:

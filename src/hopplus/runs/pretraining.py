@@ -166,7 +166,7 @@ def check_pretrained(config: RunConfig) -> None:
     pretraining, _ = load_pretrained(Path(config.pretrained))
     given, wanted = pretraining.opponents, config.learner.opponents
     same_others = replace(given.others, models=wanted.others.models) == wanted.others
-    same_board = make(pretraining.data.game).spec.board == config.evaluation_game.spec.board
+    same_board = make(pretraining.data.game).spec.interface == config.evaluation_game.spec.interface
     if given.goals != wanted.goals or not same_others or not same_board:
         raise ValueError(
             f"--pretrained: the models in {config.pretrained} are for {pretraining.data.game} with {given}, the run is "

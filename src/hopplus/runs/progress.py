@@ -55,7 +55,13 @@ class ProgressDisplay:
             f"{config.learner.steps_per_update} steps{resumed}; compiling",
             soft_wrap=True,
         )
-        self._bar = self._progress.add_task(config.game, total=self._total, completed=done, state="compiling")
+        if done and not config.evaluation_game.is_compiled:
+            self._console.print(
+                f"{config.game} runs in Python, so exact resume is not promised: the result can differ from that "
+                "of a run that was not stopped",
+                soft_wrap=True,
+            )
+        self._bar = self._progress.add_task(str(config.game), total=self._total, completed=done, state="compiling")
         self._next_line = done + self._total / 10
 
     def block(self, row: Row, updates_done: int, steps_per_second: float) -> None:

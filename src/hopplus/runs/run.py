@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,13 +14,12 @@ from hopplus.agents.opponents import OpponentModels
 from hopplus.agents.planner import Planner
 from hopplus.agents.player import Player
 from hopplus.games.coplayers import Lineup, Policy
-from hopplus.games.game import Game
+from hopplus.games.game import Game, overrides
 from hopplus.learning.learner import init, seats_of
 from hopplus.learning.state import LearnerState
-from hopplus.models.actor_critic import ActorCritic
+from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.learned_game import LearnedGame, from_view
-from hopplus.models.world import World
-from hopplus.runs.capabilities import has_from_view
+from hopplus.models.world import WorldModel
 from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, read_config
@@ -34,11 +34,11 @@ class Run:
     folder: Path
     config: RunConfig
     num_updates: int
-    params: ActorCritic
+    params: PolicyNetwork
     """Leading axes: seeds, learning seats."""
     opponents: OpponentModels
     """The opponent models of each seat; leading axes as for `params`."""
-    worlds: World | None
+    worlds: WorldModel | None
     """Leading axes: seeds, learners, members; None for an agent without a world."""
 
     @property
@@ -88,7 +88,7 @@ class Run:
         return Lineup((*self.players(greedy=greedy, planning=planning), *others))
 
     @property
-    def every_world(self) -> World:
+    def every_world(self) -> WorldModel:
         """The worlds of all seeds, learners and members in one leading axis."""
         if self.worlds is None:
             raise ValueError(f"{self.folder} is a run of {self.config.agent}, which learns no world; train hop_plus")
@@ -97,7 +97,7 @@ class Run:
     def _game_of(self, seat: int, planning: PlanningConfig) -> Game:
         """The game that a seat plans in: the true game, or the first member of its learner's worlds."""
         if planning.model == "game":
-            if not has_from_view(self.game):
+            if not overrides(self.game, "from_view"):
                 raise ValueError(
                     f"{self.config.game} cannot be planned in: write `from_view` in {type(self.game).__name__}, or "
                     "plan in a world that the run learned, with --planning.model world"
@@ -107,17 +107,17 @@ class Run:
             raise ValueError(
                 f"{self.folder} learned no world to plan in; train hop_plus, or give --planning.model game"
             )
-        num_learners = self.worlds.cell.bias.shape[1]
+        num_learners = jax.tree.leaves(self.worlds)[0].shape[1]
         world = jax.tree.map(lambda leaf: leaf[:, seat % num_learners, 0], self.worlds)
         first = jax.tree.map(lambda leaf: leaf[:1], self.game.observe(self.game.reset(key=jax.random.key(0))))
         starts = jax.vmap(partial(from_view, self.game.spec))(first)
         return LearnedGame(world, self.game, _repeat(starts, self.config.seeds))
 
 
-def load(folder: Path | str) -> Run:
-    """Read a run folder."""
+def load(folder: Path | str, *, agent: Any = None, game: Any = None, co_players: Any = None) -> Run:
+    """Read a run folder. Agent, game and co-players are needed if they were Python objects without a name."""
     folder = Path(folder)
-    config = read_config(folder)
+    config = read_config(folder, agent=agent, game=game, co_players=co_players)
     return run_of(folder, config, *last_state(folder, config))
 
 
@@ -144,8 +144,9 @@ def last_state(folder: Path, config: RunConfig) -> tuple[int, LearnerState]:
 
 def state_shapes(config: RunConfig) -> PyTree[jax.ShapeDtypeStruct]:
     """The shapes of a checkpoint of a run with these settings."""
+    task = config.task  # made here, because players of your own are checked when it is made
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), config.seeds))
-    return jax.eval_shape(jax.vmap(lambda key: init(config.learner, config.task, key=key)), keys)
+    return jax.eval_shape(jax.vmap(lambda key: init(config.learner, task, key=key)), keys)
 
 
 def _at(tree: PyTree[Array], index: int) -> PyTree[Array]:

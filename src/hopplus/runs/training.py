@@ -13,6 +13,7 @@ from jax.sharding import NamedSharding
 from jaxtyping import PyTree
 
 from hopplus.core.devices import make_mesh, on_every
+from hopplus.core.extensions import thing_of
 from hopplus.core.streams import is_key
 from hopplus.learning.config import LearnerConfig
 from hopplus.learning.learner import init, layout, train_block
@@ -67,7 +68,9 @@ def compile_program(config: LearnerConfig, task: Task, keys: jax.Array) -> Progr
         out_shardings=(places, everywhere),
     )
     compiled = block.lower(states, jax.ShapeDtypeStruct((), jnp.int32)).compile()
-    return Program(jax.jit(init_seeds, in_shardings=everywhere, out_shardings=places), compiled, places)
+    if task.game.is_compiled:
+        return Program(jax.jit(init_seeds, in_shardings=everywhere, out_shardings=places), compiled, places)
+    return Program(jax.jit(init_seeds), compiled, places)  # one device calls Python; `placed` distributes the states
 
 
 def seed_keys(config: RunConfig) -> jax.Array:
@@ -77,15 +80,19 @@ def seed_keys(config: RunConfig) -> jax.Array:
 
 
 def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None, patience: float = 0.0) -> Run:
-    """Train into the folder, or resume the run in it; a resumed run gives the same bits.
+    """Train into the folder, or resume the run in it; a resumed run gives the same bits if the game is compiled.
 
     If another process still trains into the folder, wait `patience` seconds for it to end.
     """
     out = Path(out)
     task = config.task
     if missing := capabilities.missing(config.learner, task.game):
+        agent, game = config.agent, config.game
+        raise ValueError(f"{agent} cannot learn {game}: {missing}. `hopplus check {game}` says which agents can")
+    if not task.game.is_compiled and config.learner.envs % config.learner.mesh.envs:
         raise ValueError(
-            f"{config.agent} cannot learn {config.game}: {missing}. `hopplus check {config.game}` says which agents can"
+            f"--envs is {config.learner.envs}, and --mesh.envs is {config.learner.mesh.envs}: Python steps the "
+            f"environments of {config.game}, each device its share; give --envs that --mesh.envs divides"
         )
     make_mesh(config.learner.mesh)  # raises before the folder is made and before the compiler runs
     if config.wandb:
@@ -104,7 +111,7 @@ def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None,
                     _train_from(config, task, out, done, checkpoints, watcher)
         finally:
             checkpoints.close()
-    return load(out)
+    return load(out, **{name: thing_of(getattr(config, name)) for name in ("agent", "game", "co_players")})
 
 
 def _train_from(

@@ -1,8 +1,9 @@
 """A game as a `MultiAgentEnv` of JaxMARL (https://jaxmarl.foersterlab.com).
 
-The observation of a seat is one vector, so that JaxMARL's baselines run unchanged: the planes of its ego view, the
-share of the horizon that has passed, and a one-hot of each player's last action, the viewer first (zeros if there was
-none). A seat that has left observes zeros, gets no reward, and stays done until the episode is over for all.
+The observation of a seat is one vector, so that JaxMARL's baselines run unchanged: all fields of its view, categories
+one-hot. On a board these are the planes, the share of the horizon that has passed, and each player's last action, the
+viewer first (zeros if there was none). A seat that has left gets no reward, and stays done until the episode is over
+for all.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, Key, Num, PRNGKeyArray, PyTree
 
+from hopplus.games.fields import features, is_within_unit, num_features
 from hopplus.games.game import Game
 
 try:
@@ -31,8 +33,9 @@ class JaxMARLGame(MultiAgentEnv):
         super().__init__(spec.num_agents)
         self.game = game
         self.agents = [f"player_{seat + 1}" for seat in range(spec.num_agents)]
-        size = spec.height * spec.width * len(spec.planes) + 1 + spec.num_agents * spec.num_actions
-        self.observation_spaces = {agent: Box(0.0, 1.0, (size,), jnp.float32) for agent in self.agents}
+        size = num_features(spec.observation)
+        low, high = (0.0, 1.0) if is_within_unit(spec.observation) else (-jnp.inf, jnp.inf)
+        self.observation_spaces = {agent: Box(low, high, (size,), jnp.float32) for agent in self.agents}
         self.action_spaces = {agent: Discrete(spec.num_actions) for agent in self.agents}
 
     @property
@@ -64,10 +67,7 @@ class JaxMARLGame(MultiAgentEnv):
 
     def get_obs(self, state: PyTree[Array]) -> dict[str, Float32[Array, " features"]]:
         seen = self.game.observe(state)
-        num_agents, num_actions = self.num_agents, self.game.spec.num_actions
-        planes = seen.planes.reshape(num_agents, -1).astype(jnp.float32)
-        last_actions = jax.nn.one_hot(seen.last_actions, num_actions, dtype=jnp.float32).reshape(num_agents, -1)
-        return self._by_seat(jnp.concatenate([planes, seen.time[:, None], last_actions], axis=-1))
+        return self._by_seat(jax.vmap(partial(features, self.game.spec.observation))(seen))
 
     @partial(jax.jit, static_argnums=0)
     def get_avail_actions(self, state: PyTree[Array]) -> dict[str, Bool[Array, " actions"]]:

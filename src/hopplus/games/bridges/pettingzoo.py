@@ -2,8 +2,9 @@
 
 An observation is a dict of NumPy arrays that belong to the caller:
 
-    observation   the planes of the seat's ego view, uint8 [height, width, planes]; without a board, `last_actions`
+    observation   the planes of the seat's ego view, uint8 [height, width, planes]; without a board, the largest field
     action_mask   1 where an action is legal, int8 [actions], as `action_space(agent).sample(mask=...)` wants it
+    NAME          every other field of the view, by its name; of a board:
     time          the share of the horizon that has passed, float32 [1]
     last_actions  the action of each player in the step before, the viewer first, int32 [players]; -1 if there was none
 
@@ -24,7 +25,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree, UInt8
 
 from hopplus.core.checks import NUM_SEEDS
-from hopplus.games.game import NO_ACTION, Game, GameSpec, Observation
+from hopplus.games.fields import TIME, Field, Observation
+from hopplus.games.game import NO_ACTION, Game, GameSpec
 
 try:
     import gymnasium
@@ -46,8 +48,7 @@ def parallel_env(game: Game, render_mode: str | None = None) -> "GameEnv":
 
 def ego_view(seen: SeatView, spec: GameSpec) -> tuple[Observation, Bool[Array, " actions"]]:
     """One seat's observation in the form of a hopplus policy: the view, and which actions are legal."""
-    planes = seen["observation"] if spec.planes else np.zeros((spec.height, spec.width, 0), np.uint8)
-    view = Observation(jnp.asarray(planes), jnp.asarray(seen["time"][0]), jnp.asarray(seen["last_actions"]))
+    view = {field.name: jnp.asarray(seen[_entry(spec, field)]).reshape(field.shape) for field in spec.observation}
     return view, jnp.asarray(seen["action_mask"] > 0)
 
 
@@ -209,18 +210,15 @@ def _step(
 
 
 def _views(game: Game, state: PyTree[Array]) -> Views:
-    seen = game.observe(state)
-    return {
-        "observation": seen.planes if game.spec.planes else seen.last_actions,
-        "action_mask": game.legal(state).astype(jnp.int8),
-        "time": seen.time[:, None],
-        "last_actions": seen.last_actions,
-    }
+    seen, spec = game.observe(state), game.spec
+    arrays = {_entry(spec, field): seen[field.name].reshape(-1, *_shape(field)) for field in spec.observation}
+    mask = game.legal(state).astype(jnp.int8)
+    return {"observation": seen[_main_field(spec).name], **arrays, "action_mask": mask}
 
 
 @jax.jit
 def _global_view(game: Game, state: PyTree[Array]) -> Array:
-    return game.board(state) if game.spec.planes else game.observe(state).last_actions[0]
+    return game.board(state) if game.spec.planes else game.observe(state)[_main_field(game.spec).name][0]
 
 
 @jax.jit
@@ -233,26 +231,39 @@ def _to_numpy(tree: PyTree[Array]) -> Any:
     return jax.tree.map(np.array, tree)
 
 
+def _main_field(spec: GameSpec) -> Field:
+    """The field that is called `observation`: the planes, or else the field with the most numbers."""
+    return max(spec.observation, key=lambda field: (field.kind == "planes", field.num_features))
+
+
+def _entry(spec: GameSpec, field: Field) -> str:
+    """The name of a field in an observation."""
+    return "observation" if field.kind == "planes" and field == _main_field(spec) else field.name
+
+
+def _shape(field: Field) -> tuple[int, ...]:
+    """The shape of a field in an observation: a single number is an array of one."""
+    return field.shape or (1,)
+
+
+def _space_of(field: Field) -> spaces.Box:
+    if field.kind == "categories":
+        return spaces.Box(NO_ACTION, field.below - 1, _shape(field), np.int32)
+    if field.planes:
+        return spaces.Box(0, 1, field.shape, np.uint8)
+    low, high = (0.0, 1.0) if field == TIME else (-np.inf, np.inf)
+    return spaces.Box(low, high, _shape(field), np.float32)
+
+
 def _observation_space(spec: GameSpec) -> spaces.Space:
-    return spaces.Dict(
-        {
-            "observation": _state_space(spec),
-            "action_mask": spaces.Box(0, 1, (spec.num_actions,), np.int8),
-            "time": spaces.Box(0.0, 1.0, (1,), np.float32),
-            "last_actions": _last_actions_space(spec),
-        }
-    )
+    entries = {_entry(spec, field): _space_of(field) for field in spec.observation}
+    mask = spaces.Box(0, 1, (spec.num_actions,), np.int8)
+    return spaces.Dict({"observation": _state_space(spec), "action_mask": mask, **entries})
 
 
 def _state_space(spec: GameSpec) -> spaces.Box:
-    """The space of the whole board, which is also that of a seat's view."""
-    if not spec.planes:
-        return _last_actions_space(spec)
-    return spaces.Box(0, 1, (spec.height, spec.width, len(spec.planes)), np.uint8)
-
-
-def _last_actions_space(spec: GameSpec) -> spaces.Box:
-    return spaces.Box(NO_ACTION, spec.num_actions - 1, (spec.num_agents,), np.int32)
+    """The space of the whole board, which is also that of a seat's view; without a board, that of the main field."""
+    return _space_of(_main_field(spec))
 
 
 def _checked_action(spec: GameSpec, agent: str, action: Any) -> int:

@@ -158,7 +158,7 @@ def marl_eval(study: Study, out: Path) -> dict[str, Any]:
         curve = read_curve(study, out, name, RETURNS)
         if curve is None:
             continue
-        environment, _, task = config.game.rpartition("-")
+        environment, _, task = str(config.game).rpartition("-")
         runs = exported.setdefault(environment or task, {}).setdefault(task, {}).setdefault(name, {})
         for seed, (values, score) in enumerate(zip(curve.values.T, scores_of(curve), strict=True)):
             known = [(steps, value) for steps, value in zip(curve.env_steps, values, strict=True) if np.isfinite(value)]

@@ -1,0 +1,118 @@
+"""Observations as named fields of declared kinds, and the one function through which every network reads them.
+
+    planes       [height, width, channels]: layers of a board or an image
+    vector       floats
+    categories   integers below a number; a negative one stands for none
+
+An observation is a dict with one array for each field that the game's spec declares.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float32
+
+Observation = dict[str, Array]
+"""The observation of one seat by field name; with a leading `agents` axis in every array, of every seat."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """One layer of the board, and what a world model may assume about it."""
+
+    name: str
+    kind: Literal["walker", "set", "fixed"]
+    """walker: a player, in one cell or gone for ever; set: each cell on or off; fixed: constant in an episode."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One named array of an observation."""
+
+    name: str
+    kind: Literal["planes", "vector", "categories"]
+    shape: tuple[int, ...]
+    """Without the axis of seats."""
+    below: int = 0
+    """Of categories: every entry is below this number."""
+    layout: Literal["own", "shared", "players"] = "own"
+    """own: only this seat sees it. shared: every seat sees the same. players: one entry for each player, the viewer
+    first and then the other seats in seat order; what follows these entries is shared. The entries of `planes` are the
+    channels, otherwise they are along the first axis. If no field is `own`, a seat knows its co-players' views."""
+    planes: tuple[Plane, ...] = ()
+    """What each channel is, for the planes of a board. Without it, planes are an image."""
+
+    @property
+    def num_features(self) -> int:
+        """How many numbers a network reads of it."""
+        return prod(self.shape) * (self.below if self.kind == "categories" else 1)
+
+
+TIME = Field("time", "vector", (), layout="shared")
+"""The share of the horizon that has passed."""
+
+
+def last_actions_field(num_agents: int, num_actions: int) -> Field:
+    """The action of each player in the step before, the viewer first; NO_ACTION if there was none."""
+    return Field("last_actions", "categories", (num_agents,), below=num_actions, layout="players")
+
+
+def board_fields(
+    planes: tuple[Plane, ...], height: int, width: int, num_agents: int, num_actions: int
+) -> tuple[Field, ...]:
+    """The fields of a fully observed board: its planes, the time, and the last joint action.
+
+    The planes are in the ego's order: the viewer, the other players in seat order after it, then the shared planes.
+    """
+    board = Field("planes", "planes", (height, width, len(planes)), layout="players", planes=planes)
+    return board, TIME, last_actions_field(num_agents, num_actions)
+
+
+def num_features(fields: Sequence[Field]) -> int:
+    """How many numbers a network reads of an observation."""
+    return sum(field.num_features for field in fields)
+
+
+def is_within_unit(fields: Sequence[Field]) -> bool:
+    """Whether all features are between 0 and 1: planes of a board, categories, and the time."""
+    return all(field.planes or field.kind == "categories" or field == TIME for field in fields)
+
+
+def features(fields: Sequence[Field], observation: Observation) -> Float32[Array, " features"]:
+    """An observation as one vector: categories one-hot, where none is all zeros; the rest as it is."""
+    return jnp.concatenate([_numbers(field, observation[field.name]) for field in fields])
+
+
+def _numbers(field: Field, array: Array) -> Float32[Array, " features"]:
+    if field.kind == "categories":
+        return jax.nn.one_hot(array, field.below).reshape(-1)
+    return array.reshape(-1).astype(jnp.float32)
+
+
+def rotated(field: Field, array: Array, num_agents: int, offset: int) -> Array:
+    """The field as the co-player `offset` seats after the viewer sees it."""
+    if field.layout != "players":
+        return array
+    axis = array.ndim - 1 if field.kind == "planes" else array.ndim - len(field.shape)
+    players, shared = jnp.split(array, [num_agents], axis=axis)
+    return jnp.concatenate([jnp.roll(players, -offset, axis=axis), shared], axis=axis)
+
+
+def feature_order(fields: Sequence[Field], num_agents: int, offset: int) -> np.ndarray:
+    """Which of the viewer's features the features of the co-player `offset` seats after it are."""
+    orders, start = [], 0
+    for field in fields:
+        shape = (*field.shape, field.below) if field.kind == "categories" else field.shape
+        numbers = np.arange(start, start + field.num_features).reshape(shape)
+        start += field.num_features
+        if field.layout == "players":
+            axis = numbers.ndim - 1 if field.kind == "planes" else 0
+            players, shared = np.split(numbers, [num_agents], axis=axis)
+            numbers = np.concatenate([np.roll(players, -offset, axis=axis), shared], axis=axis)
+        orders.append(numbers.reshape(-1))
+    return np.concatenate(orders)

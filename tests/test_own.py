@@ -1,0 +1,136 @@
+"""What a user may bring, by name or as an object: games, scripts, agents and parts of agents."""
+
+import json
+import shutil
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+from hopplus.cli.main import main
+from hopplus.core.extensions import is_own, name_of
+from hopplus.games import MatrixGame, contract, make
+from hopplus.games.coplayers import Random
+from hopplus.runs import RunConfig, evaluate, load, train
+from test_examples import EXAMPLES
+
+SMALL = ["--envs", "4", "--rollout-steps", "10", "--seeds", "2", "--steps", "80", "--checkpoint-every", "2"]
+MATRIX = ["--game", "matrix-chicken", *SMALL]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working folder with all examples in it."""
+    for path in EXAMPLES.glob("own_*.py"):
+        shutil.copy(path, tmp_path)
+        monkeypatch.delitem(sys.modules, path.stem, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(capsys, *arguments: str) -> str:
+    assert main(list(arguments)) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("here")
+def test_a_game_keeps_its_promises_and_trains(capsys):
+    game = make("own_game:Commons")
+    findings = contract.check(game)
+    assert {finding.name for finding in findings if finding.unchecked} == {"spawns", "planes"}
+    said(capsys, "train", "ppo", "--game", "own_game:Commons", *SMALL, "--out", "run")
+    returns = json.loads(said(capsys, "evaluate", "run", "--episodes", "8", "--json"))
+    assert returns["game"] == "own_game:Commons"
+    assert load("run").config.task.game == game
+
+
+@pytest.mark.usefixtures("here")
+def test_a_script_is_trained_against_and_evaluated_by_name_and_as_an_object(capsys):
+    from hopplus.games.coplayers import Policy
+
+    others = "own_script:Careful,own_script:Careful(3),random"
+    said(capsys, "train", "ppo", "--game", "stag-hunt-4x4", "--co-players", others, *SMALL, "--out", "run")
+    run = load("run")
+    names = [type(policy).__name__ for policy in run.config.task.co_players.policies]
+    assert names == ["Careful", "Careful", "Random"]
+    by_name = evaluate(run, 8, co_players="own_script:Careful,random,random")
+    careful = run.config.task.co_players.policies[0]
+    assert isinstance(careful, Policy)
+    as_object = evaluate(run, 8, co_players=[careful, "random,random"])
+    np.testing.assert_array_equal(by_name.returns, as_object.returns)
+    assert as_object.names[1] == "Careful"
+
+
+@pytest.mark.usefixtures("here")
+def test_an_agent_acts_and_learns_in_its_own_way(capsys):
+    said(capsys, "train", "own_agent:Reinforce", *MATRIX, "--out", "run")
+    run = load("run")
+    assert type(run.params).__name__ == "Linear" and run.config.agent == "own_agent:Reinforce"
+    said(capsys, "evaluate", "run", "--episodes", "8")
+    assert "own_agent:Reinforce" in (run.folder / "config.json").read_text()
+    assert main(["train", "own_agent:Nobody", *MATRIX, "--out", "other"]) == 2
+    assert "cannot load the agent 'own_agent:Nobody'" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--planning.kind", "own_planner:Rollouts", "--planning.trees", "2", "--planning.depth", "2"],
+        ["--planning.kind", "none", "--goals.kind", "own_goals:Frequencies"],
+        ["--planning.kind", "none", "--others.network", "own_opponents:make"],
+    ],
+    ids=["planner", "goals", "opponents"],
+)
+def test_parts_of_an_agent_may_be_the_users(flags, capsys):
+    said(capsys, "train", "direct_om", *flags, *MATRIX, "--out", "run")
+    run = load("run")
+    if "own_goals:Frequencies" in flags:
+        assert run.policy().goals.size == 2
+    if "own_opponents:make" in flags:
+        assert type(run.opponents.others).__name__ == "ByLastAction"
+    assert np.isfinite(evaluate(run, 8).returns).all()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_world_is_trained_and_scored(capsys):
+    world = ["--world.members", "1", "--world.kind", "own_world:make"]
+    said(capsys, "train", "ppo", "--game", "stag-hunt-4x4", *world, *SMALL, "--out", "run")
+    assert type(load("run").worlds).__name__ == "WholeBoard"
+
+
+def test_objects_are_accepted_where_names_are(tmp_path):
+    game = MatrixGame(payoff=((1.0, 0.0), (0.0, 2.0)), horizon=4)
+    config = RunConfig.for_agent(
+        "ppo", game=game, co_players=[Random()], seeds=2, steps=32, learner={"envs": 4, "rollout_steps": 4}
+    )
+    run = train(config, tmp_path / "run")
+    assert run.game == game and run.num_learning == 1
+    assert np.isfinite(evaluate(run, 4).returns).all()
+    with pytest.raises(ValueError, match="the game was a Python object"):
+        load(tmp_path / "run")
+    again = load(tmp_path / "run", game=game)
+    assert all(np.array_equal(*pair) for pair in zip(*map(jax.tree.leaves, (again.params, run.params)), strict=True))
+
+
+def test_a_default_object_is_saved_by_its_name():
+    assert name_of(MatrixGame()) == "hopplus.games.matrix:MatrixGame" and is_own(name_of(MatrixGame()))
+    assert name_of(MatrixGame(horizon=3)) == "object of hopplus.games.matrix:MatrixGame"
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--planning.kind", "trees"], "--planning.kind is trees; give one of none, one_step, search, or MODULE"),
+        (["--goals.kind", "wishes"], "--goals.kind is wishes; give one of none"),
+        (["--others.network", "lstm"], "--others.network is lstm; give one of mixture, or MODULE:FACTORY"),
+        (["--world.kind", "fields"], "--world.kind is fields; give one of cells, or MODULE:FACTORY"),
+        (["--co-players", "own_script:Nobody"], "cannot load the script 'own_script:Nobody'"),
+        (["--co-players", "own_game:Commons"], "'own_game:Commons' gives a Commons; give a factory that returns"),
+    ],
+)
+def test_what_does_not_exist_is_named(flags, message, capsys):
+    assert main(["train", "direct_om", *flags, *MATRIX, "--out", "run"]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
