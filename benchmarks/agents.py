@@ -43,8 +43,8 @@ def program(name: str, learner: LearnerConfig, warm_up: int, *, game: str = "sta
 
     def run(count: int = 1) -> None:
         nonlocal states
-        amount = jax.device_put(np.int32(count), on_every(learner.mesh))
-        states, metrics = compiled.block(states, amount)
+        counts = jax.device_put(np.array([count, config.num_updates], np.int32), on_every(learner.mesh))
+        states, metrics = compiled.block(states, counts)
         jax.block_until_ready(metrics)
 
     for _ in range(0, warm_up, 20):

@@ -10,6 +10,7 @@ python benchmarks/any_game.py --quick    four environments, a tenth of the steps
 """
 
 import argparse
+import json
 import shutil
 import tempfile
 import time
@@ -22,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hopplus.cli.figures import to_json
 from hopplus.doctor import examine
 from hopplus.evaluation.fairness import random_returns
 from hopplus.evaluation.statistics import Interval, seed_interval
@@ -31,7 +33,7 @@ from hopplus.games.presets import make
 from hopplus.games.rollout import init_env, random_uniforms, rollout, sample_actions
 from hopplus.learning.config import LearnerConfig, PPOConfig
 from hopplus.runs import RunConfig, evaluate, train
-from measure import block_program, measure, print_json, print_table, times_as_fast
+from measure import PROGRESS, block_program, measure, print_json, print_table, times_as_fast
 
 NUM_ENVS, ROUNDS, SECONDS = 64, 5, 1.0
 SEEDS, EPISODES = 5, 200
@@ -60,11 +62,11 @@ ENVIRONMENTS = (
     Environment("jaxmarl:MPE_simple_speaker_listener_v4", 500_000, rollout_steps=104),
     Environment("jaxmarl:overcooked?layout=cramped_room&shaped_reward=1.0", 500_000, rollout_steps=128),
     Environment("jaxmarl:storm_2p", 200_000),
-    Environment("jaxmarl:storm_np", 200_000),
-    Environment("jaxmarl:hanabi?horizon=100", 200_000),
-    Environment("jaxmarl:SMAX?scenario=3m", 200_000),
+    Environment("jaxmarl:storm_np", 100_000),
+    Environment("jaxmarl:hanabi?horizon=100", 100_000),
+    Environment("jaxmarl:SMAX?scenario=3m", 150_000),
     Environment("jumanji:Cleaner-v0", 200_000),
-    Environment("jumanji:RobotWarehouse-v0", 200_000),
+    Environment("jumanji:RobotWarehouse-v0", 100_000),
     Environment("jumanji:Connector-v3", 200_000),
     Environment("pettingzoo:mpe2.simple_spread_v3.parallel_env", 60_000, envs=32, rollout_steps=50),
 )
@@ -194,6 +196,7 @@ def main() -> None:
         shutil.rmtree(folder)
         jax.clear_caches()
         rows.append({**row, "seconds": time.perf_counter() - started})
+        PROGRESS.print(json.dumps(to_json(rows[-1])), soft_wrap=True)
     speeds = [row["speed"] for row in rows if row["speed"] is not None]
     print_table(
         "other people's environments",

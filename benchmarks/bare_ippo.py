@@ -86,18 +86,16 @@ SETTINGS = {
         rollout_steps=100,
         minibatches=8,
         learning_rate=1e-3,
-        value_scale=2.0,
         options={"shared_rewards": True},
     ),
-    "MPE_simple_spread_v3": Settings(
-        steps=1_000_000, envs=128, rollout_steps=52, minibatches=8, learning_rate=1e-3, value_scale=3.0
-    ),
-    "overcooked": Settings(steps=500_000, envs=64, rollout_steps=100, minibatches=8, value_scale=20.0, shaping=1.0),
+    "MPE_simple_spread_v3": Settings(steps=1_000_000, envs=128, rollout_steps=52, minibatches=8, learning_rate=1e-3),
+    "overcooked": Settings(steps=500_000, envs=64, rollout_steps=100, minibatches=8, shaping=1.0, final_shaping=1.0),
 }
 """By the name that JaxMARL gives the game.
 
 The coin game pays both agents the sum; paid apart, returns rose and fell again within a run (one seed).
-Without the shaped reward overcooked is not learned in so few steps; its weight falls to 0 within the run.
+Without the shaped reward overcooked is not learned in so few steps. `value_scale` is 1, as in `hopplus` for games that
+do not declare their rewards.
 """
 
 

@@ -59,7 +59,9 @@ class Hopplus:
 
     def update(self, count: int = 1) -> float:
         """The mean return of the last of so many updates."""
-        amount = jax.device_put(np.int32(count), on_every(self.config.learner.mesh))
+        amount = jax.device_put(
+            np.array([count, self.config.num_updates], np.int32), on_every(self.config.learner.mesh)
+        )
         self.states, metrics = self.program.block(self.states, amount)
         self.active = float(np.mean(metrics["count/samples/policy"][count - 1])) / SETTINGS.env_steps_per_update
         return float(np.mean(metrics[RETURN_TAG][count - 1]))

@@ -148,7 +148,7 @@ FAULTS = {
     KeyUsedTwice: ("keys", "reset uses a random key twice"),
     IllegalMoveAccepted: ("legal", "an illegal action does not act as 'stay'"),
     ViewInSeatOrder: ("ego views", "does not show its own seat first"),
-    ActionsNotTurned: ("ego views", "last_actions do not follow"),
+    ActionsNotTurned: ("rotated views", "last_actions do not follow"),
     NonFiniteReward: ("rewards", "not finite"),
     RewardOutsideSupport: ("rewards", "outside the declared support"),
     ReturnsToTheBoard: ("termination", "plays again"),

@@ -5,13 +5,14 @@ import shutil
 import sys
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from hopplus.cli.main import main
 from hopplus.core.extensions import is_own, name_of
 from hopplus.games import MatrixGame, contract, make
-from hopplus.games.coplayers import Random
+from hopplus.games.coplayers import Policy, Random
 from hopplus.runs import RunConfig, evaluate, load, train
 from test_examples import EXAMPLES
 
@@ -38,7 +39,7 @@ def said(capsys, *arguments: str) -> str:
 def test_a_game_keeps_its_promises_and_trains(capsys):
     game = make("own_game:Commons")
     findings = contract.check(game)
-    assert {finding.name for finding in findings if finding.unchecked} == {"spawns", "planes"}
+    assert {finding.name for finding in findings if finding.unchecked} == {"spawns", "ego views", "planes"}
     said(capsys, "train", "ppo", "--game", "own_game:Commons", *SMALL, "--out", "run")
     returns = json.loads(said(capsys, "evaluate", "run", "--episodes", "8", "--json"))
     assert returns["game"] == "own_game:Commons"
@@ -47,8 +48,6 @@ def test_a_game_keeps_its_promises_and_trains(capsys):
 
 @pytest.mark.usefixtures("here")
 def test_a_script_is_trained_against_and_evaluated_by_name_and_as_an_object(capsys):
-    from hopplus.games.coplayers import Policy
-
     others = "own_script:Careful,own_script:Careful(3),random"
     said(capsys, "train", "ppo", "--game", "stag-hunt-4x4", "--co-players", others, *SMALL, "--out", "run")
     run = load("run")
@@ -112,6 +111,45 @@ def test_objects_are_accepted_where_names_are(tmp_path):
         load(tmp_path / "run")
     again = load(tmp_path / "run", game=game)
     assert all(np.array_equal(*pair) for pair in zip(*map(jax.tree.leaves, (again.params, run.params)), strict=True))
+
+
+class Stubborn(Policy):
+    """Plays its first action with this probability."""
+
+    share: float
+
+    def init(self):
+        return ()
+
+    def __call__(self, observation, legal, state):
+        return jnp.array([self.share, 1 - self.share]), state
+
+
+def test_a_script_may_keep_numbers(tmp_path):
+    """Training, evaluation and the report take it, for several seeds."""
+    config = RunConfig.for_agent(
+        "ppo",
+        game="matrix-chicken",
+        co_players=[Stubborn(0.5)],
+        seeds=2,
+        steps=40,
+        learner={"envs": 4, "rollout_steps": 10},
+    )
+    run = train(config, tmp_path / "run")
+    assert np.isfinite(evaluate(run, 4).returns).all()
+    for leaf in jax.tree.leaves(run.lineup()):
+        assert leaf.shape[0] == 2
+
+
+def test_what_a_factory_raises_is_told_in_one_line(tmp_path, monkeypatch):
+    (tmp_path / "own_fails.py").write_text("def make():\n    return 1 / 0\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"making the game 'own_fails:make' fails with ZeroDivisionError.*own_fails.py"
+    ):
+        make("own_fails:make")
+    with pytest.raises(ValueError, match=r"only scripts take values in brackets"):
+        make("own_fails:make(3)")
 
 
 def test_a_default_object_is_saved_by_its_name():

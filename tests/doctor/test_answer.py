@@ -24,7 +24,7 @@ def test_fair_runs_alarm_as_rarely_as_is_said():
     random = np.random.default_rng(0)
     alarms = 0
     for _ in range(4000):
-        asked = Answer("seats", "?", tuple(finding(p_value) for p_value in random.uniform(size=12)))
+        asked = Answer("seats", "?", tuple(finding(p_value) for p_value in random.uniform(size=3)))
         alarms += settled([asked])[0].verdict in ("suspicious", "broken")
     assert alarms / 4000 < 0.01
 

@@ -12,12 +12,13 @@ from hopplus.doctor import game as doctor_game
 from hopplus.doctor.answer import Answer, settled
 from hopplus.doctor.faults import TieToTheLowestSeat
 from hopplus.doctor.first_views import FirstViews
-from hopplus.doctor.game import examine_env, examine_game, groups_of, load_env, stem
+from hopplus.doctor.game import examine_env, examine_game, groups_of, load_env
 from hopplus.doctor.seat_differences import Measured, standing_out, trends
 from hopplus.games import contract
 from hopplus.games.bridges.pettingzoo import parallel_env
 from hopplus.games.matrix import MatrixGame
 from hopplus.games.presets import make
+from hopplus.games.roles import stem
 from probes import SMALL, FirstSeatNearTheStag
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -55,13 +56,13 @@ def test_the_stag_hunt_is_cleared():
     assert alarms(answer) == {}
     checks = [finding.check for finding in answer.findings]
     assert checks == [
-        *(f"contract, {name}" for name in ("spawns", "seats", "ego views")),
+        *(f"contract, {name}" for name in ("spawns", "seats", "ego views", "rotated views")),
         "returns",
         "returns, trend",
         "ties",
     ]
     assert shown[-1] == "random play: 4,096 episodes"
-    picture = answer.findings[3].picture
+    picture = answer.findings[checks.index("returns")].picture
     assert picture is not None and picture.labels == ("player_1", "player_2", "player_3", "player_4")
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from hopplus.games import contract, make
 from hopplus.games.bridges.from_jaxmarl import make_jaxmarl
-from hopplus.games.bridges.imported import read_name, roles_of, write_name
+from hopplus.games.bridges.imported import read_name, write_name
+from hopplus.games.roles import roles_of
 
 TAG = "MPE_simple_tag_v3?num_adversaries=2"
 SPEAKER = "MPE_simple_speaker_listener_v4"

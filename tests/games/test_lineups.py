@@ -48,6 +48,32 @@ def test_a_player_that_gives_no_distribution_is_refused(spoil, reason):
         lineup(["random", Broken(spoil)], GAME)
 
 
+class Forgetful(Policy):
+    """Returns no state, or fails, as `how` says."""
+
+    how: str
+
+    def init(self):
+        return ()
+
+    def __call__(self, observation, legal, policy_state):
+        if self.how == "branches":
+            return (legal / jnp.sum(legal) if observation["time"] > 0.5 else legal), policy_state
+        return legal / jnp.sum(legal)
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("no state", "the player Forgetful must return two things"),
+        ("branches", r"Forgetful fails with TracerBoolConversionError.*test_lineups.py, line.*use jnp.where"),
+    ],
+)
+def test_a_player_that_cannot_be_called_is_refused(how, reason):
+    with pytest.raises(ValueError, match=reason):
+        lineup(["random", Forgetful(how)], GAME)
+
+
 def test_names_and_players_make_one_lineup():
     mine = Broken("nothing")
     assert lineup([mine, "random"], GAME).policies == (mine, Random())

@@ -41,7 +41,7 @@ def program(_kind, updates, config, co_players):
     @eqx.debug.assert_max_traces(max_traces=1)
     def block(game, key):
         one_seed = jax.vmap(lambda key: learner.init(config, task(game), key=key))(key[None])
-        return learner.train_block(config, task(game), one_seed, jnp.int32(updates), updates)
+        return learner.train_block(config, task(game), one_seed, jnp.array([updates, updates], jnp.int32), updates)
 
     return jax.jit(block)
 

@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -11,7 +12,10 @@ import numpy as np
 import pytest
 from jaxtyping import Array, Int32
 
+from hopplus.agents.config import PlanningConfig
+from hopplus.evaluation.crossplay import cross_play
 from hopplus.games import Field, Game, GameSpec
+from hopplus.games.bridges.pettingzoo import ego_view, parallel_env
 from hopplus.games.coplayers import Lineup
 from hopplus.learning import learner
 from hopplus.learning.config import LearnerConfig, PPOConfig
@@ -19,8 +23,11 @@ from hopplus.learning.recurrent import replay
 from hopplus.learning.state import Task
 from hopplus.models.config import ActorCriticConfig
 from hopplus.runs import RunConfig, evaluate, load, train
+from hopplus.runs.lineups import read_guests
 
 DELAY = 3
+GOLDEN = Path(__file__).parents[1] / "golden" / "format_1" / "ppo_gru"
+"""A tiny run with memory, on a stag hunt."""
 
 
 class State(eqx.Module):
@@ -145,6 +152,38 @@ def test_a_run_with_memory_is_resumed_to_the_bit_and_evaluated(tmp_path):
     observation = {"cue": jnp.int32(1), "is_last": jnp.float32(0)}
     _, after = player(observation, jnp.ones(2, bool), first)
     assert np.abs(np.asarray(after.hidden)).max() > 0 and not np.asarray(player.next_episode(after).hidden).any()
+
+
+def test_memory_is_kept_through_an_episode_in_pettingzoo():
+    """The same probabilities as in the game itself; without its memory the policy would act otherwise."""
+    run = load(GOLDEN)
+    env = parallel_env(run.game)
+    views, _ = env.reset(seed=0)
+    policy = run.policy(seed=1)
+    act = jax.jit(lambda observation, legal, state: policy(observation, legal, state))
+    agent, carried, episode = env.possible_agents[0], policy.init(), []
+    stay = run.game.spec.stay
+    while agent in env.agents:
+        seen = ego_view(views[agent], run.game.spec)
+        probabilities, carried = act(*seen, carried)
+        episode.append((*seen, probabilities, act(*seen, policy.init())[0]))
+        views, *_ = env.step(dict.fromkeys(env.agents, stay))
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *episode)
+
+    def one_step(state, now):
+        probabilities, state = policy(*now, state)
+        return state, probabilities
+
+    in_one_program = jax.lax.scan(one_step, policy.init(), stacked[:2])[1]
+    np.testing.assert_allclose(stacked[2], in_one_program, atol=1e-6)
+    np.testing.assert_array_equal(stacked[2][0], stacked[3][0])
+    assert np.abs(stacked[2] - stacked[3])[1:].max() > 1e-4
+
+
+def test_memory_in_cross_play():
+    game, guests = read_guests([str(GOLDEN), "random"], PlanningConfig())
+    cells = cross_play(game, guests, 4, key=jax.random.key(0))
+    assert np.isfinite(np.concatenate([cell for row in cells for cell in row])).all()
 
 
 def test_memory_is_for_agents_without_models_of_others():

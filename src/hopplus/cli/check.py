@@ -37,7 +37,8 @@ def check(
     Exit code 1 if a fault is found. An agent that cannot learn the game is not a fault.
 
     Args:
-        game: A name from `hopplus games`, or MODULE:FACTORY for a game of your own.
+        game: A name from `hopplus games`; jaxmarl:NAME, jumanji:NAME or pettingzoo:MODULE.FACTORY; or MODULE:FACTORY
+            for a game of your own.
         episodes: Episodes of random play for the fairness test; 0 skips it.
         seed: The seed of all random numbers.
         json_line: Print one line of JSON instead of tables.

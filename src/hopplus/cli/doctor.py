@@ -30,7 +30,8 @@ class AskGame:
     """Does the game treat its seats alike? Checks relabelled seats, spawns, and the returns of random play."""
 
     game: Annotated[tyro.conf.Positional[GameName | None], tyro.conf.arg(metavar="GAME")] = None
-    """A name from `hopplus games`, or MODULE:FACTORY for a game of your own."""
+    """A name from `hopplus games`; jaxmarl:NAME, jumanji:NAME or pettingzoo:MODULE.FACTORY; or MODULE:FACTORY for a
+    game of your own."""
     env: str | None = None
     """Examine a PettingZoo ParallelEnv instead of a game: MODULE:FACTORY, as in my_envs:make."""
     alike: Annotated[str | None, tyro.conf.arg(metavar="NAMES|all")] = None

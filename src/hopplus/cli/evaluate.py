@@ -132,7 +132,7 @@ def _output(run: Path, file: str | None, result: dict[str, Any], json_line: bool
 
 
 def figures(spec: GameSpec, played: dict[str, Played], names: Sequence[str]) -> dict[str, Any]:
-    """Mean returns with intervals over seeds, per seat and per seed, and a trend test over seats."""
+    """Mean returns with intervals over seeds, per seat and per seed, and a trend test over seats of one kind."""
     sampled, greedy = played["sampled"], played["greedy"]
     per_seat = []
     for seat, name in enumerate(names):
@@ -143,7 +143,8 @@ def figures(spec: GameSpec, played: dict[str, Played], names: Sequence[str]) -> 
         }
         per_seat.append({"seat": f"player_{seat + 1}", "player": name, **by_manner, "events_greedy": events})
     seeds, seats = sampled.seat_means.shape
-    trend = page_trend(sampled.seat_means) if seats > 2 and seeds > 2 else None
+    is_one_kind = len({name.rpartition(":")[0] for name in names}) == 1 and not spec.roles
+    trend = page_trend(sampled.seat_means) if is_one_kind and seats > 2 and seeds > 2 else None
     return {
         "mean_return": sampled.mean.estimate,
         "mean_return_greedy": greedy.mean.estimate,
@@ -178,6 +179,6 @@ def _print_tables(name: str, result: dict[str, Any], console: Console) -> None:
     if result["trend"]:
         trend = result["trend"]
         console.print(
-            f"trend by seat over seeds (Page's test, both directions): {p_words(trend['p_value'])}, "
-            f"if any {trend['direction']}"
+            f"trend by seat over seeds (Page's test in both directions): {trend['direction']}, "
+            f"{p_words(trend['p_value'])}"
         )

@@ -33,7 +33,8 @@ def play(
     """Play one episode in the terminal, and save it as a picture with --out.
 
     Args:
-        game: A name from `hopplus games`, or MODULE:FACTORY for a game of your own.
+        game: A name from `hopplus games`; jaxmarl:NAME, jumanji:NAME or pettingzoo:MODULE.FACTORY; or MODULE:FACTORY
+            for a game of your own.
         seats: The players of the seats, in order, as in
             nearest_stag,patient_stag(3),noisy(nearest_hare,0.1),random. A seat called `keyboard` is yours: arrows or
             wasd move, e hunts or removes, space stays, digits choose an action, q quits.

@@ -4,7 +4,9 @@ import importlib
 import inspect
 import re
 import sys
+import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -25,6 +27,12 @@ def load_factory(text: str, what: str) -> Callable[..., Any]:
     module_name, _, factory_name = text.partition(":")
     if not module_name or not factory_name:
         raise ValueError(f"cannot load the {what} {text!r}; give MODULE:FACTORY, as in my_module:make")
+    if "(" in text:
+        name = text.partition("(")[0]
+        raise ValueError(
+            f"cannot load the {what} {text!r}: only scripts take values in brackets; write a function that makes it "
+            f"with these values, and name that function in place of {name}"
+        )
     sys.path.insert(0, "")
     try:
         factory = getattr(importlib.import_module(module_name), factory_name)
@@ -44,11 +52,23 @@ def make_own(text: str, what: str, kind: type, *arguments: Any, **named: Any) ->
     factory = load_factory(text, what)
     if not inspect.signature(factory).parameters:
         arguments, named = (), {}
-    made = factory(*arguments, **named)
+    try:
+        made = factory(*arguments, **named)
+    except Exception as error:  # a user's factory can fail in any way
+        raise ValueError(f"making the {what} {text!r} fails with {words_of(error)}; correct it") from error
     if not isinstance(made, kind):
         place = f"{kind.__module__.rpartition('.')[0]}.{kind.__qualname__}"
         raise ValueError(f"{text!r} gives a {type(made).__name__}; give a factory that returns a {place}")
     return made
+
+
+def words_of(error: Exception) -> str:
+    """The error in one line, with the place in the code of a user where it was raised."""
+    of_libraries = ("site-packages", str(Path(__file__).parents[1]))
+    frames = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in frames if not any(place in frame.filename for place in of_libraries)]
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}{place}"
 
 
 def check_kind(flag: str, kind: str, known: tuple[str, ...]) -> None:

@@ -5,7 +5,6 @@ PettingZoo environment is checked by random play alone. All seats act at random,
 or because of the game.
 """
 
-import re
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import closing
@@ -23,6 +22,7 @@ from hopplus.doctor.seat_differences import MATTERS, Measured, scale_of, standin
 from hopplus.games import contract
 from hopplus.games.draw import player_name
 from hopplus.games.game import Game
+from hopplus.games.roles import stem
 from hopplus.games.spawns import FALSE_ALARM
 
 if TYPE_CHECKING:
@@ -32,7 +32,12 @@ QUESTION, ASKS = "game", "does the game treat its seats alike?"
 ALL_ALIKE = "all"
 """Stands for all agents of an environment."""
 SPAWN_LEVEL = f"broken below p = {FALSE_ALARM:.0e}, not adjusted"
-PROMISES = {"spawns": "game: spawns", "seats": "game: rules", "ego views": "game: views"}
+PROMISES = {
+    "spawns": "game: spawns",
+    "seats": "game: rules",
+    "ego views": "game: views",
+    "rotated views": "game: views",
+}
 """The promises of the contract that are about seats, and the part to blame if one is broken."""
 TIE_MATTERS = 0.02
 """The smallest difference that matters, as a share of the reward of a tie."""
@@ -167,11 +172,6 @@ def env_findings(
 def _returns(returns: np.ndarray, seats: tuple[str, ...], *, suffix: str = "", advice: Advice) -> Measured:
     matters = MATTERS * scale_of(returns)
     return Measured(f"returns{suffix}", "game: returns", "return", returns, seats, matters, advice.next, advice.more)
-
-
-def stem(agent: Hashable) -> str:
-    """An agent's role by its name: `adversary_0` has the role `adversary`."""
-    return re.sub(r"[\W_]*\d+$", "", str(agent)) or "agent"
 
 
 def groups_of(agents: Sequence[Hashable]) -> list[list[int]]:

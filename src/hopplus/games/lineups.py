@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Key
 
-from hopplus.core.extensions import is_own, make_own
+from hopplus.core.extensions import OBJECT, is_own, make_own, words_of
 from hopplus.games.coplayers import SCRIPTS, Lineup, Policy, scripts_for
 from hopplus.games.game import Game, GameSpec
 from hopplus.games.rollout import random_uniforms, sample_actions
@@ -77,6 +77,8 @@ def split(text: str) -> list[str]:
 
 
 def _tidy(text: str) -> str:
+    if text.startswith(OBJECT):
+        return text.rpartition(":")[2]
     return text if is_own(text.partition("(")[0]) else ast.unparse(_parse(text))
 
 
@@ -109,7 +111,17 @@ def check_policy(policy: Any, game: Game) -> Policy:
     expected = (game.spec.num_actions,)
     view = jax.eval_shape(lambda: jax.tree.map(lambda leaf: leaf[0], game.observe(game.reset(key=jax.random.key(0)))))
     legal = jax.ShapeDtypeStruct(expected, bool)
-    answer, _ = jax.eval_shape(lambda view, legal: policy(view, legal, policy.init()), view, legal)
+    try:
+        given = jax.eval_shape(lambda view, legal: policy(view, legal, policy.init()), view, legal)
+    except Exception as error:  # a user's player can fail in any way
+        raise ValueError(
+            f"the player {name} fails with {words_of(error)}; JAX compiles it, so use jnp.where in place of `if`"
+        ) from error
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise ValueError(
+            f"the player {name} must return two things: the probability of each action, and its next state"
+        )
+    answer = given[0]
     if answer.shape != expected:
         raise ValueError(
             f"the player {name} gives an array of shape {answer.shape}; give one probability for each of the "

@@ -1,10 +1,11 @@
 """Tests whether all seats start an episode with the same distribution, from many first boards.
 
 The features of a seat: its starting cell, its distance to the nearest of each kind of prey, and its distance to the
-other players. If seats are exchangeable, each feature has one distribution for all seats; a chi-square test checks it.
+other players. Seats of one role are exchangeable if each feature has one distribution for all of them; a chi-square
+test checks it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.stats import chi2_contingency
@@ -17,11 +18,11 @@ FALSE_ALARM = 1e-6
 
 
 def spawn_fault(spec: GameSpec, boards: np.ndarray) -> str | None:
-    """A sentence that names the feature in which seats differ most; None if they do not differ."""
-    if spec.num_walkers < 2:
+    """A sentence that names the feature in which seats of one role differ most; None if they do not differ."""
+    groups = [seats for seats in spec.seats_by_role.values() if len(seats) > 1 and max(seats) < spec.num_walkers]
+    tests = [(homogeneity(values), name, values) for seats in groups for name, values in _features(spec, seats, boards)]
+    if not tests:
         return None
-    boards = boards[: len(boards) - len(boards) % spec.num_walkers]
-    tests = [(homogeneity(values), name, values) for name, values in _features(spec, boards)]
     p_value, name, values = min(tests, key=lambda test: test[0])
     if p_value * len(tests) >= FALSE_ALARM:
         return None
@@ -44,12 +45,11 @@ def homogeneity(values: np.ndarray) -> float:
     return float(np.asarray(p_value))
 
 
-def _features(spec: GameSpec, boards: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def _features(spec: GameSpec, seats: Sequence[int], boards: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Integer features, [seats, samples]. Each seat has its own boards, so that samples are independent."""
-    seats = spec.num_walkers
-    own_boards = boards.reshape(seats, -1, *boards.shape[1:])
+    own_boards = boards[: len(boards) - len(boards) % len(seats)].reshape(len(seats), -1, *boards.shape[1:])
     rows, columns = np.arange(spec.height)[:, None], np.arange(spec.width)
-    own = np.stack([own_boards[seat, ..., seat] for seat in range(seats)]) > 0
+    own = np.stack([own_boards[index, ..., seat] for index, seat in enumerate(seats)]) > 0
     own_row, own_column = (np.sum(own * axis, axis=(2, 3))[..., None, None] for axis in (rows, columns))
     yield "the starting cell", (own_row * spec.width + own_column)[..., 0, 0]
     distance = np.abs(rows - own_row) + np.abs(columns - own_column)
@@ -57,5 +57,5 @@ def _features(spec: GameSpec, boards: np.ndarray) -> Iterator[tuple[str, np.ndar
         if plane.kind == "set":
             nearest = np.where(own_boards[..., index] > 0, distance, spec.height + spec.width).min(axis=(2, 3))
             yield f"the distance to the nearest of the {plane.name}", nearest
-    walkers = own_boards[..., :seats].sum(axis=-1)
+    walkers = own_boards[..., : spec.num_walkers].sum(axis=-1)
     yield "the distance to the other players", np.sum(walkers * distance, axis=(2, 3))

@@ -279,34 +279,36 @@ def value_scale(task: Task) -> float:
 
 
 def train_block(
-    config: LearnerConfig, task: Task, states: LearnerState, num_updates: Int32[Array, ""], most: int
+    config: LearnerConfig, task: Task, states: LearnerState, counts: Int32[Array, "2"], most: int
 ) -> tuple[LearnerState, Metrics]:
-    """Up to `most` updates of all seeds; the metrics of the first `num_updates` are filled in.
+    """Some updates of all seeds, `most` at most; the metrics of these updates are filled in.
 
-    Seeds take turns: smaller arrays stay in caches, and the program of a seed does not depend on their number.
+    `counts`: how many updates now, and how many in the whole run. Seeds take turns: smaller arrays stay in caches, and
+    the program of a seed does not depend on their number.
     """
 
-    def some_seeds(states: LearnerState, num_updates: Int32[Array, ""]) -> tuple[LearnerState, Metrics]:
+    def some_seeds(states: LearnerState, counts: Int32[Array, "2"]) -> tuple[LearnerState, Metrics]:
+        num_updates, run = counts[0], replace(task, num_updates=counts[1])
         num_seeds = len(states.num_updates)
         numbers = without_keys(states)  # JAX cannot see that the keys of a seed are used once in its turn
 
         def of_seed(seed: int | Int32[Array, ""], numbers: PyTree[Array]) -> LearnerState:
             return with_keys(states, jax.tree.map(lambda leaf: leaf[seed], numbers))
 
-        shapes = jax.eval_shape(lambda: train_step(config, task, of_seed(0, numbers))[1])
+        shapes = jax.eval_shape(lambda: train_step(config, run, of_seed(0, numbers))[1])
         empty = jax.tree.map(lambda leaf: jnp.zeros((most, num_seeds, *leaf.shape), leaf.dtype), shapes)
 
         def one_turn(turn, carry):
             numbers, metrics = carry
             update, seed = turn // num_seeds, turn % num_seeds
-            state, now = train_step(config, task, of_seed(seed, numbers))
+            state, now = train_step(config, run, of_seed(seed, numbers))
             numbers = jax.tree.map(lambda all_, leaf: all_.at[seed].set(leaf), numbers, without_keys(state))
             return numbers, jax.tree.map(lambda all_, leaf: all_.at[update, seed].set(leaf), metrics, now)
 
         numbers, metrics = jax.lax.fori_loop(0, num_updates * num_seeds, one_turn, (numbers, empty))
         return with_keys(states, numbers), metrics
 
-    return by_seeds(some_seeds, config.mesh, out_axes=(0, 1))(states, num_updates)
+    return by_seeds(some_seeds, config.mesh, out_axes=(0, 1))(states, counts)
 
 
 def layout(config: LearnerConfig, states: PyTree) -> PyTree[NamedSharding]:

@@ -17,13 +17,14 @@ from hopplus.models.world import Transition
 
 
 class Task(eqx.Module):
-    """What is learned: a game, the fixed co-players, and the length of the run. It has no arrays, so it is static."""
+    """What is learned: a game, the fixed co-players, and the length of the run."""
 
     game: Game
     co_players: Lineup
     """They take the last seats; empty for self-play."""
-    num_updates: int = eqx.field(static=True)
-    """The length of the whole run, over which schedules run."""
+    num_updates: int | Int32[Array, ""]
+    """The length of the whole run, over which schedules run. A number that a program gets when it runs, so that one
+    program serves runs of every length."""
     agent: Agent = Agent()
     """How the policies start and learn."""
     keep_prior: bool = eqx.field(static=True, default=False)

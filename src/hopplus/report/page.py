@@ -157,6 +157,8 @@ def _learning_words(run: Recorded) -> str:
     if not _has_numbers(run, records.RETURN_TAG) or run.num_seeds == 1:
         return ""
     means = records.final_means(run, records.RETURN_TAG)
+    if np.isnan(means).all():
+        return ""
     low, high = (summary.number_words(float(each)) for each in (np.nanmin(means), np.nanmax(means)))
     where = f"Over the last {records.FINAL_SHARE:.0%} of training"
     return f"{where} the lowest seed has a mean return of {low}, the highest of {high}."

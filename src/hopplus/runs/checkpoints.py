@@ -4,9 +4,10 @@ import gc
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ import orbax.checkpoint as ocp
 from jaxtyping import Array, PyTree
 
 from hopplus.core.streams import is_key
+from hopplus.runs.formats import Arrays
 
 KEEP = 2
 
@@ -47,15 +49,17 @@ class Checkpoints:
         """The number of updates of the last checkpoint; None if there is none."""
         return self._manager.latest_step()
 
-    def restore(self, num_updates: int, like: PyTree) -> PyTree[Array]:
-        """The state of that update, in the shapes of `like`."""
-        plain = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), jax.eval_shape(_plain, like))
+    def restore(self, num_updates: int, like: PyTree, migrate: Callable[[Arrays], Arrays] = dict) -> PyTree[Array]:
+        """The state of that update, in the shapes of `like`; `migrate` brings arrays of an older format up to date."""
         place = self.folder / str(num_updates)
-        fits, restored, failure = False, None, ""
+        arrays, failure = {}, ""
         with _without_echoes():
             try:
-                fits = self._shapes(num_updates) == sorted(tuple(leaf.shape) for leaf in jax.tree.leaves(plain))
-                restored = self._manager.restore(num_updates, args=ocp.args.StandardRestore(plain)) if fits else None
+                stored = self._manager.item_metadata(num_updates)
+                if stored is None:
+                    raise ValueError("its index is missing")
+                empty = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), dict(stored))
+                arrays = by_name(self._manager.restore(num_updates, args=ocp.args.StandardRestore(empty)))
             except Exception as error:
                 failure = _first_line(error)
             if failure:
@@ -67,21 +71,24 @@ class Checkpoints:
                 f"the checkpoint {place} cannot be read ({failure}); "
                 "delete it to resume from the one before it, or train again into another folder"
             )
-        if not fits:
+        arrays = migrate(arrays)
+        wanted = by_name(jax.eval_shape(_plain, like))
+        if {name: leaf.shape for name, leaf in arrays.items()} != {name: leaf.shape for name, leaf in wanted.items()}:
             raise ValueError(
                 f"the checkpoint {place} holds arrays of other shapes than the settings of the run ask for; "
                 "put back the config.json that it was trained with, or train again into another folder"
             )
-        return jax.tree.map(_from_plain, like, restored)
-
-    def _shapes(self, num_updates: int) -> list[tuple[int, ...]]:
-        stored = self._manager.item_metadata(num_updates)
-        if stored is None:
-            raise ValueError("its index is missing")
-        return sorted(tuple(leaf.shape) for leaf in jax.tree.leaves(stored))
+        leaves = [_from_plain(leaf, arrays[name]) for name, leaf in by_name(like).items()]
+        return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
     def close(self) -> None:
         self._manager.close()
+
+
+def by_name(tree: PyTree) -> dict[str, Any]:
+    """The leaves of a tree by the names on the way to them, joined by dots."""
+    named = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {".".join(jax.tree_util.keystr((key,), simple=True) for key in path): leaf for path, leaf in named}
 
 
 @contextmanager

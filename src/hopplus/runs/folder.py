@@ -1,6 +1,6 @@
 """The files of a run folder, and the check that a folder fits a set of settings.
 
-config.json      all settings, the version of hopplus and of the game's rules
+config.json      the format of the folder, all settings, the version of hopplus and of the game's rules
 metrics.jsonl    a line per update; every tag has one number per seed; kills and resumes do not change its bytes
 timing.jsonl     a line per block of updates: how long it took
 evaluation.json  the last result of `hopplus evaluate`, in self-play
@@ -23,7 +23,9 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import IO, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from hopplus import __version__
+from hopplus.core.extensions import OBJECT
 from hopplus.runs.config import RunConfig
+from hopplus.runs.formats import FORMAT, format_of, migrated_settings
 
 try:
     import fcntl
@@ -34,7 +36,7 @@ CONFIG, METRICS, TIMING, EVALUATION = "config.json", "metrics.jsonl", "timing.js
 OTHERS, WORLD = "others.json", "world.json"
 ADAPTATION = "adaptation.json"
 CHECKPOINTS, TENSORBOARD, LOCK = "checkpoints", "tensorboard", "lock"
-DESCRIBED = {"version", "game_name", "game_version"}
+DESCRIBED = {"format", "version", "game_name", "game_version"}
 """Keys of `config.json` besides the settings."""
 PUT_BACK = "put the file back as it was, or train again into another folder"
 ACCEPTED = {object: (str,), bool: (bool,), int: (int,), float: (int, float), str: (str,), NoneType: (NoneType,)}
@@ -45,7 +47,8 @@ MAY_CHANGE = {"version", "steps", "wandb", "checkpoint_every", "learner.mesh.see
 def describe(config: RunConfig) -> dict[str, Any]:
     """The content of `config.json`."""
     spec = config.evaluation_game.spec
-    return {"version": __version__, "game_name": spec.name, "game_version": spec.version, **asdict(config)}
+    about = {"format": FORMAT, "version": __version__, "game_name": spec.name, "game_version": spec.version}
+    return {**about, **asdict(config)}
 
 
 def open_folder(folder: Path, config: RunConfig, *, write: bool = True) -> None:
@@ -53,7 +56,14 @@ def open_folder(folder: Path, config: RunConfig, *, write: bool = True) -> None:
     wanted = json.loads(json.dumps(describe(config)))
     if (folder / CONFIG).exists():
         read_config(folder)
-        _check_same(folder, read_description(folder), wanted)
+        written = read_written(folder)
+        if (number := format_of(written, folder / CONFIG)) < FORMAT:
+            version = written["version"]
+            raise ValueError(
+                f"{folder} has format {number}, written by hopplus {version}; this version reads it, but resumes only "
+                f"format {FORMAT}; resume it with hopplus {version}, or train again into another folder"
+            )
+        _check_same(folder, written, wanted)
     elif write:
         _make_folder(folder)
     if write:
@@ -98,7 +108,12 @@ def _locked(file: IO[str]) -> bool:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """The content of `config.json`, as a dict."""
+    """The content of `config.json` as a dict, in the format of today."""
+    return migrated_settings(read_written(folder), folder / CONFIG)
+
+
+def read_written(folder: Path) -> dict[str, Any]:
+    """The content of `config.json` as it was written."""
     path = folder / CONFIG
     if not path.is_file():
         raise ValueError(
@@ -108,7 +123,7 @@ def read_description(folder: Path) -> dict[str, Any]:
         description = json.loads(path.read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} cannot be read ({error}); {PUT_BACK}") from None
-    if not isinstance(description, dict) or not description.keys() >= DESCRIBED:
+    if not isinstance(description, dict) or not description.keys() >= DESCRIBED - {"format"}:
         raise ValueError(f"{path} is not the settings of a run; {PUT_BACK}")
     return description
 
@@ -129,6 +144,8 @@ def read_config(folder: Path, **objects: Any) -> RunConfig:
         config = _read(RunConfig, settings, "", {name: given for name, given in objects.items() if given is not None})
         spec = config.evaluation_game.spec
     except ValueError as error:
+        if OBJECT in str(error):  # a run of Python objects without a name
+            raise ValueError(f"{folder}: {error}") from None
         version = description["version"]
         what_to_do = PUT_BACK
         if version != __version__:

@@ -14,7 +14,7 @@ from hopplus.evaluation.crossplay import Guest
 from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.game import Game
 from hopplus.games.lineups import check_policy, read_policies, seat_names, split
-from hopplus.runs.run import NO_PLANNING, Run, load
+from hopplus.runs.run import NO_PLANNING, Run, for_seeds, load
 
 
 def seat_players(
@@ -70,7 +70,7 @@ def read_guests(texts: Sequence[str], planning: PlanningConfig) -> tuple[Game, l
             if "/" in text:
                 raise ValueError(f"there is no run folder {text}; give a run, as in runs/other, or a script")
             (policy,) = read_policies(text, game)
-            guests.append(Guest(text, (_for_seeds(policy, 1),) * game.spec.num_agents, 1))
+            guests.append(Guest(text, (for_seeds(policy, 1),) * game.spec.num_agents, 1))
             continue
         run = runs[text]
         if not eqx.tree_equal(run.game, game):
@@ -87,10 +87,10 @@ def read_guests(texts: Sequence[str], planning: PlanningConfig) -> tuple[Game, l
 
 def _player(text: Any, run: Run, seat: int, greedy: bool) -> Policy:
     if not isinstance(text, str):
-        return _for_seeds(check_policy(text, run.game), run.config.seeds)
+        return for_seeds(check_policy(text, run.game), run.config.seeds)
     if is_own(text.partition("(")[0]) and not Path(text.partition(":")[0]).is_dir():
         (policy,) = read_policies(text, run.game)
-        return _for_seeds(policy, run.config.seeds)
+        return for_seeds(policy, run.config.seeds)
     path, number = (text, "") if not text or Path(text).is_dir() else _cut_number(text)
     if not text or not Path(path).is_dir():
         if "/" in text or ":" in text:
@@ -111,8 +111,3 @@ def _player(text: Any, run: Run, seat: int, greedy: bool) -> Policy:
 def _cut_number(text: str) -> tuple[str, str]:
     path, _, number = text.rpartition(":")
     return (path, number) if path else (text, "")
-
-
-def _for_seeds(policy: Policy, num_seeds: int) -> Policy:
-    """A player of your own for every seed: its arrays get a leading axis of seeds."""
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_seeds, *jnp.shape(leaf))), policy)

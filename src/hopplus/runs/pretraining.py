@@ -27,6 +27,7 @@ from hopplus.runs import capabilities
 from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, CONFIG, METRICS, read_settings, write_json, write_whole
+from hopplus.runs.formats import FORMAT, migrated_pretraining
 
 OnEpoch = Callable[[int, dict[str, float]], None]
 
@@ -97,7 +98,7 @@ def judge(config: PretrainConfig, models: OpponentModels, held_out: Material) ->
 
 def _describe(config: PretrainConfig, episodes: Path | None) -> dict[str, Any]:
     spec = make(config.data.game).spec
-    about = {"version": __version__, "game_name": spec.name, "game_version": spec.version}
+    about = {"format": FORMAT, "version": __version__, "game_name": spec.name, "game_version": spec.version}
     return {"about": about | {"episodes": str(episodes) if episodes else None}, "settings": asdict(config)}
 
 
@@ -136,7 +137,7 @@ def load_pretrained(folder: Path) -> tuple[PretrainConfig, OpponentModels]:
     written = _read_json(folder / CONFIG)
     if "settings" not in written:
         raise ValueError(f"{folder} holds no pretraining; give the folder that `hopplus pretrain --out` wrote")
-    config = _read_settings(folder, written)
+    config = _read_settings(folder, migrated_pretraining(written, folder / CONFIG))
     checkpoints = Checkpoints(folder / CHECKPOINTS, read_only=True)
     try:
         if checkpoints.latest is None:

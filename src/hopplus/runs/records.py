@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from hopplus.evaluation.statistics import mean_of_known
+from hopplus.runs.formats import migrated_settings
 
 CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVALUATION_FILE, OTHERS_FILE, WORLD_FILE = (
     "config.json",
@@ -76,6 +77,8 @@ def read_run(folder: Path) -> Recorded:
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}; give the folder that `hopplus train --out` wrote")
     config = _read_object(folder, CONFIG_FILE)
+    if "version" in config:  # hopplus wrote it, and not the user's own trainer
+        config = migrated_settings(config, folder / CONFIG_FILE)
     missing = [key for key in CONFIG_KEYS if key not in config]
     if missing:
         raise ValueError(

@@ -22,7 +22,8 @@ from hopplus.models.learned_game import LearnedGame, from_view
 from hopplus.models.world import WorldModel
 from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
-from hopplus.runs.folder import CHECKPOINTS, read_config
+from hopplus.runs.folder import CHECKPOINTS, CONFIG, read_config, read_written
+from hopplus.runs.formats import migrated_arrays
 
 NO_PLANNING = PlanningConfig()
 
@@ -84,7 +85,7 @@ class Run:
 
     def lineup(self, *, greedy: bool = False, planning: PlanningConfig = NO_PLANNING) -> Lineup:
         """All seats as in training: the trained policies, then the fixed co-players, if any."""
-        others: tuple[Policy, ...] = self.config.task.co_players.policies
+        others = (for_seeds(policy, self.config.seeds) for policy in self.config.task.co_players.policies)
         return Lineup((*self.players(greedy=greedy, planning=planning), *others))
 
     @property
@@ -137,7 +138,8 @@ def last_state(folder: Path, config: RunConfig) -> tuple[int, LearnerState]:
     try:
         if checkpoints.latest is None:
             raise ValueError(untrained)
-        return checkpoints.latest, checkpoints.restore(checkpoints.latest, state_shapes(config))
+        migrate = partial(migrated_arrays, read_written(folder), folder / CONFIG)
+        return checkpoints.latest, checkpoints.restore(checkpoints.latest, state_shapes(config), migrate)
     finally:
         checkpoints.close()
 
@@ -147,6 +149,11 @@ def state_shapes(config: RunConfig) -> PyTree[jax.ShapeDtypeStruct]:
     task = config.task  # made here, because players of your own are checked when it is made
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), config.seeds))
     return jax.eval_shape(jax.vmap(lambda key: init(config.learner, task, key=key)), keys)
+
+
+def for_seeds(policy: Policy, num_seeds: int) -> Policy:
+    """A player for every seed: its arrays and numbers get a leading axis of seeds."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_seeds, *jnp.shape(leaf))), policy)
 
 
 def _at(tree: PyTree[Array], index: int) -> PyTree[Array]:

@@ -56,18 +56,21 @@ class Program:
 
 
 def compile_program(config: LearnerConfig, task: Task, keys: jax.Array) -> Program:
-    """Compile the program once, before training; a block consumes the states that it gets (donated buffers)."""
+    """Compile the program once, before training; a block consumes the states that it gets (donated buffers).
+
+    A block gets the states, and how many updates it makes and the whole run has: one program serves runs of any length.
+    """
     everywhere = on_every(config.mesh)
     init_seeds = jax.vmap(lambda key: init(config, task, key=key))
     states = jax.eval_shape(init_seeds, keys)
     places = layout(config, states)
     block = jax.jit(
-        lambda states, num_updates: train_block(config, task, states, num_updates, MOST_UPDATES),
+        lambda states, counts: train_block(config, task, states, counts, MOST_UPDATES),
         donate_argnums=0,
         in_shardings=(places, everywhere),
         out_shardings=(places, everywhere),
     )
-    compiled = block.lower(states, jax.ShapeDtypeStruct((), jnp.int32)).compile()
+    compiled = block.lower(states, jax.ShapeDtypeStruct((2,), jnp.int32)).compile()
     if task.game.is_compiled:
         return Program(jax.jit(init_seeds, in_shardings=everywhere, out_shardings=places), compiled, places)
     return Program(jax.jit(init_seeds), compiled, places)  # one device calls Python; `placed` distributes the states
@@ -159,8 +162,8 @@ def _run(
         to_checkpoint = config.checkpoint_every - done % config.checkpoint_every
         num_updates = min(wanted, to_checkpoint, config.num_updates - done, MOST_UPDATES)
         started = time.perf_counter()
-        count = jax.device_put(np.int32(num_updates), everywhere)
-        states, metrics = program.block(states, count)
+        counts = jax.device_put(np.array([num_updates, config.num_updates], np.int32), everywhere)
+        states, metrics = program.block(states, counts)
         metrics = jax.device_get(metrics)
         seconds = time.perf_counter() - started
         _check_finite(metrics["policy/finite"][:num_updates], done, checkpoints)

@@ -4,7 +4,6 @@ The functions that compiled programs call are `Environments.reset` and `Environm
 because a callback that waits for JAX can wait for ever.
 """
 
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 
 from hopplus.games.fields import Field
 from hopplus.games.game import GameSpec
+from hopplus.games.roles import roles_of
 
 try:
     from gymnasium import spaces
@@ -82,7 +82,7 @@ class Environments:
             kind, shape = "planes", self.seats[0].view.shape or ()
         most = max((seat.actions for seat in self.seats), key=len)
         all_legal = not has_masks and all(len(seat.actions) == len(most) for seat in self.seats)
-        roles = _roles(self.seats)
+        kinds = [(len(seat.actions), str(seat.view)) for seat in self.seats]
         return GameSpec(
             name=name,
             version=1,
@@ -91,7 +91,7 @@ class Environments:
             observation=(Field("observation", kind, shape),),
             horizon=horizon,
             stay=None if all_legal else 0,
-            roles=roles if len(set(roles)) > 1 else (),
+            roles=roles_of([seat.agent for seat in self.seats], kinds),
         )
 
     def shapes(self) -> tuple[jax.ShapeDtypeStruct, ...]:
@@ -220,15 +220,6 @@ def _seat(env: ParallelEnv, agent: Any, name: str) -> Seat:
         return Seat(agent, tuple(np.array(each, acts.dtype) for each in joint), view, entry)
     wanted = f"a Discrete space, or MultiDiscrete of up to {MOST_JOINT_ACTIONS} joint actions"
     raise ValueError(f"{agent} of {name!r} acts in {acts}; hopplus needs {wanted}")
-
-
-def _roles(seats: Sequence[Seat]) -> tuple[str, ...]:
-    stems = [re.sub(r"[\W_]*\d+$", "", str(seat.agent)) or "agent" for seat in seats]
-    spaces_of: dict[str, set[Any]] = {stem: set() for stem in stems}
-    for stem, seat in zip(stems, seats, strict=True):
-        spaces_of[stem].add((len(seat.actions), str(seat.view)))
-    named = zip(stems, seats, strict=True)
-    return tuple(stem if len(spaces_of[stem]) == 1 else str(seat.agent) for stem, seat in named)
 
 
 def _horizon(env: ParallelEnv, name: str) -> int:

@@ -10,7 +10,6 @@ automatic reset. Whether its draws are independent is the environment's own matt
 
 import warnings
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 from unittest.mock import patch
 
@@ -26,15 +25,15 @@ from hopplus.games.bridges.imported import (
     check_known,
     fields_of,
     horizon_of,
+    imported,
     parameters_of,
     read_name,
-    roles_of,
     stacked,
     version_number,
-    write_name,
 )
 from hopplus.games.fields import Observation
 from hopplus.games.game import GameSpec
+from hopplus.games.roles import roles_of
 
 try:
     # Importing JaxMARL prints; and one of the libraries that it imports undoes a redirected stdout.
@@ -52,26 +51,9 @@ except ImportError as error:
 ALL = "__all__"
 
 
-class FromJaxMARL(ImportedGame):
-    """An environment of JaxMARL as a game."""
-
-    @property
-    def source(self) -> "JaxMARLSource":
-        return _source(self.text)
-
-
-def make_jaxmarl(name: str, **settings: Any) -> FromJaxMARL:
+def make_jaxmarl(name: str, **settings: Any) -> ImportedGame:
     """The environment of that name as a game. Settings may be in the name, or given here."""
-    game = FromJaxMARL(write_name(name, settings))
-    _ = game.source
-    return game
-
-
-@cache
-def _source(text: str) -> "JaxMARLSource":
-    # The first use can be inside a program that is being compiled, whose arrays must not be kept.
-    with jax.ensure_compile_time_eval():
-        return JaxMARLSource(text)
+    return imported(JaxMARLSource, name, settings)
 
 
 class JaxMARLSource(Source):

@@ -8,10 +8,8 @@ viewer's wire is the first. Jumanji keeps a random key in its state, so a step n
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PyTree, UInt32
@@ -22,10 +20,10 @@ from hopplus.games.bridges.imported import (
     Source,
     check_known,
     horizon_of,
+    imported,
     parameters_of,
     read_name,
     version_number,
-    write_name,
 )
 from hopplus.games.fields import TIME, Field, Observation
 from hopplus.games.game import GameSpec, ego_order
@@ -37,26 +35,9 @@ except ImportError as error:
     raise ImportError('games of Jumanji need an extra; run: pip install "hopplus[jumanji]"') from error
 
 
-class FromJumanji(ImportedGame):
-    """An environment of Jumanji as a game."""
-
-    @property
-    def source(self) -> "JumanjiSource":
-        return _source(self.text)
-
-
-def make_jumanji(name: str, **settings: Any) -> FromJumanji:
+def make_jumanji(name: str, **settings: Any) -> ImportedGame:
     """The environment of that name as a game. Settings may be in the name, or given here."""
-    game = FromJumanji(write_name(name, settings))
-    _ = game.source
-    return game
-
-
-@cache
-def _source(text: str) -> "JumanjiSource":
-    # The first use can be inside a program that is being compiled, whose arrays must not be kept.
-    with jax.ensure_compile_time_eval():
-        return JumanjiSource(text)
+    return imported(JumanjiSource, name, settings)
 
 
 class JumanjiSource(Source):

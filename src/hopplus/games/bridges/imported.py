@@ -9,6 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -29,6 +30,10 @@ class Source(ABC):
     spec: GameSpec
     is_masked: bool
     """Whether an action can be illegal."""
+
+    @abstractmethod
+    def __init__(self, text: str):
+        """Make the environment of that name, which may have settings."""
 
     @abstractmethod
     def reset(self, key: UInt32[Array, " words"]) -> tuple[PyTree[Array], Observation]:
@@ -62,13 +67,14 @@ class ImportedGame(Game[ImportedState]):
     seat's first legal one.
     """
 
+    kind: type[Source] = eqx.field(static=True)
     text: str = eqx.field(static=True)
     """The name of the environment with its settings."""
 
     @property
-    @abstractmethod
     def source(self) -> Source:
         """The environment of that name; made once in a process."""
+        return _source(self.kind, self.text)
 
     @property
     def spec(self) -> GameSpec:
@@ -98,6 +104,20 @@ class ImportedGame(Game[ImportedState]):
 
     def legal(self, state: ImportedState) -> Bool[Array, "agents actions"]:
         return self.source.legal(state.env_state)
+
+
+def imported(kind: type[Source], name: str, settings: Settings) -> ImportedGame:
+    """The environment of that name as a game. Settings may be in the name, or given here."""
+    game = ImportedGame(kind, write_name(name, settings))
+    _ = game.source  # raises here if there is no such environment
+    return game
+
+
+@cache
+def _source(kind: type[Source], text: str) -> Source:
+    # The first use can be inside a program that is being compiled, whose arrays must not be kept.
+    with jax.ensure_compile_time_eval():
+        return kind(text)
 
 
 def _strong(tree: PyTree[Array]) -> PyTree[Array]:
@@ -175,18 +195,6 @@ def version_number(library: str) -> int:
     """The version of a library as one number, so that a run is not resumed with other rules."""
     major, minor, patch = (re.findall(r"\d+", version(library)) + ["0"] * 3)[:3]
     return 10_000 * int(major) + 100 * int(minor) + int(patch)
-
-
-def roles_of(names: Sequence[Any], kinds: Sequence[Any]) -> tuple[str, ...]:
-    """The role of each seat: its name without the number; seats of one name but of other kinds are told apart."""
-    stems = [re.sub(r"[_ ]*\d+$", "", str(name)) or "player" for name in names]
-    seats = list(zip(stems, kinds, strict=True))
-    different = list(dict.fromkeys(seats))
-    if len(different) == 1:
-        return ()
-    alike = {stem: [seat for seat in different if seat[0] == stem] for stem in stems}
-    numbers = [f"_{alike[seat[0]].index(seat) + 1}" if len(alike[seat[0]]) > 1 else "" for seat in seats]
-    return tuple(stem + number for stem, number in zip(stems, numbers, strict=True))
 
 
 def fields_of(views: Sequence[dict[str, Any]]) -> tuple[Field, ...]:

@@ -37,6 +37,7 @@ from hopplus.runs.agents import learner_of
 from hopplus.runs.command import train_command
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, read_settings, write_json
+from hopplus.runs.formats import FORMAT, migrated_variants
 
 STUDY, TRIALS = "study.json", "trials"
 RETURNS = "charts/episodic_return/mean"
@@ -176,7 +177,7 @@ def write_study(study: Study, out: Path) -> None:
     """Write `study.json`: all that `status` and `report` need, and the command of every variant."""
     out.mkdir(parents=True, exist_ok=True)
     commands = {name: train_command(config, Path("RUN")) for name, config in study.variants.items()}
-    write_json(out / STUDY, {"version": __version__, "commands": commands, **asdict(study)})
+    write_json(out / STUDY, {"format": FORMAT, "version": __version__, "commands": commands, **asdict(study)})
 
 
 def open_study(out: Path) -> Study:
@@ -187,7 +188,7 @@ def open_study(out: Path) -> Study:
     try:
         content: dict[str, Any] = json.loads(path.read_text())
         settings = {name: content[name] for name in ("about", "trials", "questions")}
-        variants = {name: read_settings(RunConfig, config) for name, config in content["variants"].items()}
+        variants = {name: read_settings(RunConfig, config) for name, config in migrated_variants(content, path).items()}
         questions = tuple(read_settings(Question, asked) for asked in settings["questions"])
     except (ValueError, KeyError, AttributeError) as error:
         raise ValueError(f"{path} cannot be read ({error}); run the study again with its file") from None
