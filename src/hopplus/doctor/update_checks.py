@@ -71,9 +71,6 @@ def _judge_module(examined: ExaminedRun, module: str, differences: np.ndarray, s
         return about("fine", f"with the seats turned, the update of {module} is the same {rounding}")
     ratio = np.median(sizes, axis=0)
     far = int(np.abs(np.log(np.maximum(ratio, 1e-6))).argmax())
-    if shared and module != "policy" and _is_as_far(ratio[far]):
-        words = f"with the seats turned, the {module} that all seats share draws other examples, so it learns otherwise"
-        return about("not enough evidence", words, more="train with --sharing independent to have this checked")
     return about(
         "broken",
         f"with the same data one seat further, the {module} of {names[far]} moves {_times(ratio[far])}",
@@ -86,11 +83,7 @@ def _times(ratio: float) -> str:
         return "not at all"
     if ratio > 1e6:
         return "there, but not at all in its own seat"
-    return "as far, in another direction" if _is_as_far(ratio) else f"{ratio:.2g} times as far"
-
-
-def _is_as_far(ratio: float) -> bool:
-    return bool(ratio > 0 and abs(np.log(ratio)) < 0.05)
+    return "as far, in another direction" if abs(np.log(ratio)) < 0.05 else f"{ratio:.2g} times as far"
 
 
 def alone(examined: ExaminedRun) -> Finding | None:
