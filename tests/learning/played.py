@@ -79,9 +79,9 @@ def keeping_one(left_out: Any) -> Any:
     """An update that is broken on purpose: the models of the learner with this key do not learn."""
     update = opponents.update
 
-    def broken(config, trained, batch, *, train_prior, remaining, key):
-        keeps = jnp.all(jax.random.key_data(key) == left_out)
-        after, metrics = update(config, trained, batch, train_prior=train_prior, remaining=remaining, key=key)
+    def broken(config, trained, batch, *, train_prior, remaining, keys):
+        keeps = jnp.all(jax.random.key_data(keys) == left_out)
+        after, metrics = update(config, trained, batch, train_prior=train_prior, remaining=remaining, keys=keys)
         params = jax.tree.map(lambda old, new: jnp.where(keeps, old, new), trained.params, after.params)
         return replace(after, params=params), metrics
 

@@ -216,7 +216,7 @@ def test_a_whole_batch_has_real_and_imagined_samples_and_says_so():
     stacked = jax.tree.map(lambda leaf: leaf[None], begin())
     program = jax.jit(partial(imagined_batch, LEARNER))
     trust = trust_of(CONFIG, NO_ERROR)
-    batch, metrics = program(players, members, trust=trust, real=real, begin=stacked, key=jax.random.key(0))
+    batch, metrics = program(players, members, trust=trust, real=real, begin=stacked, keys=jax.random.key(0)[None])
     assert isinstance(batch.source, Source)
     imagined_samples = np.asarray(batch.source.imagined)
     assert imagined_samples.sum() == CONFIG.num_envs(48, 2) * CONFIG.length

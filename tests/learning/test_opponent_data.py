@@ -105,8 +105,9 @@ def test_a_selected_state_is_ahead_in_the_same_episode(played, targets):
 def given(played, targets):
     """The batch with the selected goals in none, some and all of its samples."""
     params, _, data, batch = played
-    selected = jax.jit(partial(with_selected_goals, GOALS, params, batch, data=data, targets=targets[0]))
-    return {share: selected(share=jnp.float32(share), key=jax.random.key(0)) for share in (0.0, 0.5, 1.0)}
+    data, of_best = jax.tree.map(lambda leaf: leaf[None], (data, targets[0]))
+    selected = jax.jit(partial(with_selected_goals, GOALS, params, batch, data=data, targets=of_best))
+    return {share: selected(share=jnp.float32(share), keys=jax.random.key(0)[None]) for share in (0.0, 0.5, 1.0)}
 
 
 def test_a_share_of_none_changes_nothing(played, given):

@@ -15,7 +15,7 @@ from hopplus.games.lineups import read_policies
 from hopplus.learning import opponents
 from hopplus.learning.goal_losses import goals_loss, pick_steps
 from hopplus.learning.learner import learn
-from hopplus.learning.opponent_data import ActionExamples, all_inputs, goal_targets, some_inputs
+from hopplus.learning.opponent_data import ActionExamples, all_inputs, goal_targets
 from hopplus.learning.opponents import OpponentBatch
 from hopplus.learning.optim import Trained, init_trained
 from hopplus.learning.state import LearnerData, UpdateContext
@@ -66,15 +66,19 @@ def test_where_only_rewarded_trajectories_count_the_model_learns_from_no_other_s
 
 
 def batch_of(name, params, models, data):
-    """Models with hindsight goals learn from the same record: it has as many of them."""
+    """Of one seat. Models with hindsight goals learn from the same record: it has as many of them."""
     config = CONFIGS[name]
-    inputs_at = partial(some_inputs, GAME, data)
-    examples = opponents.pick_examples(config, 2, data, inputs_at, key=jax.random.key(4))
+    examples = opponents.pick_examples(config, GAME, data, key=jax.random.key(4))
     if not config.opponents.goals.is_latent:
-        return OpponentBatch((examples,), data.valid.size, None, None)
+        return OpponentBatch((one_seat(examples),), data.valid.size, None, None)
     goal_data = jax.tree.map(lambda leaf: leaf[: config.modelling.goal_envs], data)
     targets = goal_targets(config, GAME, params, models, goal_data)
-    return OpponentBatch((examples,), data.valid.size, goal_data, targets)
+    return OpponentBatch((one_seat(examples),), data.valid.size, one_seat(goal_data), one_seat(targets))
+
+
+def one_seat(tree):
+    """With a leading axis for the only seat of the learner."""
+    return jax.tree.map(lambda leaf: leaf[None], tree)
 
 
 @cache
@@ -85,7 +89,7 @@ def updates(name, **changes):
 
     def update(trained, batch, number):
         key = jax.random.fold_in(jax.random.key(5), number)
-        return opponents.update(config, trained, batch, train_prior=True, remaining=jnp.float32(1), key=key)
+        return opponents.update(config, trained, batch, train_prior=True, remaining=jnp.float32(1), keys=key[None])
 
     return jax.jit(update)
 
@@ -154,7 +158,7 @@ def test_models_learn_from_examples_of_the_buffer(own):
     assert stay is not None
     batch = batch_of("hop", params, models, replace(data, labels=jnp.zeros_like(data.labels)))
     some = batch.examples[0].inputs
-    shape = some.legal.shape[:2]
+    shape = some.legal.shape[:3]
     goal = jnp.broadcast_to(jax.nn.one_hot(1, 3), (*shape, 3))
     past = ActionExamples(some, goal, jnp.full(shape, stay), jnp.ones(shape, jnp.float32))
 
@@ -162,8 +166,8 @@ def test_models_learn_from_examples_of_the_buffer(own):
         trained = with_optimizer(models)
         for number in range(10):
             trained, _ = updates("hop")(trained, batch, number)
-        one = jax.tree.map(lambda leaf: leaf[:, 0], some)
-        return float(opponent_models.predict(trained.params, one, goal[:, 0])[:, stay].mean())
+        one = jax.tree.map(lambda leaf: leaf[0, :, 0], some)
+        return float(opponent_models.predict(trained.params, one, goal[0, :, 0])[:, stay].mean())
 
     assert chance_of_staying(replace(batch, examples=(*batch.examples, past))) > chance_of_staying(batch) + 0.2
 
@@ -186,7 +190,7 @@ def test_a_prior_that_is_kept_stays_as_it_is(own):
         models = trained.params
         batch = batch_of("omg", params, models, data)
         loss = partial(goals_loss, config, train_prior=False, key=jax.random.key(0))
-        apply = lambda models: loss(models, batch.goal_data, batch.goal_targets)[0]  # noqa: E731
+        apply = lambda models: loss(models, *of_learner((batch.goal_data, batch.goal_targets), 0))[0]  # noqa: E731
         steps, _ = opponents.optimizer().update(jax.grad(apply)(models), trained.opt_state)
         return jax.tree.map(jnp.add, models, steps)
 
@@ -253,8 +257,9 @@ def test_every_seat_with_hindsight_goals_learns_as_much():
     copies = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), with_optimizer(hindsight_models()))
     before = replace(played.before.learners, opponents=copies)
     batch = jax.tree.map(lambda leaf: leaf.reshape(4, 1, -1, *leaf.shape[3:]), played.batch)
-    orders = jnp.asarray(ego_order(4), jnp.int32)
-    data = LearnerData(batch, played.opponent_data, None, None, orders, played.before.keys.learners)
+    seen, orders = (jax.tree.map(lambda leaf: leaf[:, None], each) for each in (played.opponent_data, ego_order(4)))
+    keys = played.before.keys.learners
+    data = LearnerData(batch, seen, None, None, jnp.asarray(orders, jnp.int32), keys, keys[:, None])
 
     @jax.jit
     def learn_all(learners, data, left_out):
@@ -296,7 +301,7 @@ def test_a_hunter_is_predicted_better_and_better(own):
         drawn = np.argmax(sums > generator.random((*sums.shape[:-1], 1)) * sums[..., -1:], axis=-1)
         return replace(data, actions=jnp.asarray(drawn, jnp.int32))
 
-    score = jax.jit(partial(opponents.score, OPPONENTS["hop"], GAME))
+    score = jax.jit(lambda models, data: opponents.score(OPPONENTS["hop"], GAME, models, one_seat(data)))
     models, other = hindsight_models(), record(1)
     batch = jax.jit(partial(batch_of, "hop"))(None, models, record(0))
     trained = with_optimizer(models)

@@ -97,7 +97,7 @@ def test_nothing_is_kept_without_a_world():
 
 def drawn_examples(buffer, count=512, seat=SEAT):
     order = jnp.asarray(ego_order(4)[seat], jnp.int32)
-    draw = jax.jit(lambda buffer, key: replay.draw_examples(GAME, buffer, order, count, key=key))
+    draw = jax.jit(lambda buffer, key: replay.draw_examples(GAME, buffer, order, num_samples=count, key=key))
     return draw(buffer, jax.random.key(3))
 
 

@@ -7,7 +7,7 @@ import jax
 from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning import learner
+from hopplus.learning import learner, state
 from hopplus.learning.config import ImaginationConfig, ReplayConfig
 from hopplus.learning.state import Task
 from hopplus.models.config import WorldConfig
@@ -29,9 +29,10 @@ def test_no_name_serves_both_the_first_state_and_an_update(monkeypatch):
         return lambda key, name, *rest, **named: names.append(name) or function(key, name, *rest, **named)
 
     monkeypatch.setattr(learner, "stream", noting(learner.stream, at_start))
-    monkeypatch.setattr(learner, "at", noting(learner.at, in_updates))
+    for module in (learner, state):
+        monkeypatch.setattr(module, "at", noting(module.at, in_updates))
     task = Task(StagHunt(grid=Board(3, 3), num_players=2, num_hares=1, horizon=4), Lineup(()), 4)
-    state = jax.eval_shape(lambda: learner.init(CONFIG, task, key=jax.random.key(0)))
-    jax.eval_shape(lambda state: learner.train_step(CONFIG, task, state), state)
+    first = jax.eval_shape(lambda: learner.init(CONFIG, task, key=jax.random.key(0)))
+    jax.eval_shape(lambda first: learner.train_step(CONFIG, task, first), first)
     assert {"network", "mind", "world parameters"} <= set(at_start) and {"world", "models"} <= set(in_updates)
     assert not set(at_start) & set(in_updates)

@@ -68,8 +68,10 @@ def counts(examined: ExaminedRun) -> Iterator[Finding]:
         tags = seat_tags(examined.recorded, family)
         if len(tags) < 2:
             continue
-        totals = np.stack([np.nanmean(examined.recorded.metrics[tag], axis=0) for tag in tags], axis=-1)
-        yield _even(examined, family, totals)
+        by_seat = np.stack([examined.recorded.metrics[tag] for tag in tags], axis=-1)
+        has_numbers = np.isfinite(by_seat).any(axis=0).all(axis=-1)  # a seed in which no episode ended has no lengths
+        if has_numbers.any():
+            yield _even(examined, family, np.nanmean(by_seat[:, has_numbers], axis=0))
 
 
 def _even(examined: ExaminedRun, family: str, totals: Float64[np.ndarray, "seeds seats"]) -> Finding:

@@ -159,7 +159,8 @@ def turn_learners(examined: ExaminedRun, tree: Any, shift: int) -> Any:
 def turn_state(examined: ExaminedRun, state: LearnerState) -> LearnerState:
     """Move every learner to the seat before: the learner of seat 2 is then in seat 1."""
     learners, keys = turn_learners(examined, (state.learners, state.keys.learners), 1)
-    return replace(state, learners=learners, keys=replace(state.keys, learners=keys))
+    seats = jnp.roll(state.keys.seats, -1, axis=0)
+    return replace(state, learners=learners, keys=replace(state.keys, learners=keys, seats=seats))
 
 
 def turn_experience(examined: ExaminedRun, experience: Experience) -> Experience:

@@ -1,6 +1,6 @@
 """How an agent learns: every setting of the learner. No JAX here."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 import tyro
@@ -93,6 +93,11 @@ class ModellingConfig:
     def num_examples(self) -> int:
         """Samples of every co-player in an update, for the model of its actions."""
         return self.minibatches * self.minibatch_size
+
+    def for_seats(self, num_seats: int) -> "ModellingConfig":
+        """The part of each of the seats that share a learner: sizes of minibatches are divided, and rounded up."""
+        names = ("minibatch_size", "minibatch_envs", "goal_minibatch_size")
+        return replace(self, **{name: -(-getattr(self, name) // num_seats) for name in names})
 
     def check(self) -> None:
         """Raise if a setting is out of range."""

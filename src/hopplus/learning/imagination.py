@@ -217,16 +217,16 @@ def imagined_batch(
     trust: Metrics,
     real: Batch,
     begin: Branches,
-    key: Key[Array, ""],
+    keys: Key[Array, " seats"],
 ) -> tuple[Batch, Metrics]:
     """Real and imagined samples of one learner, [seats, samples], and metrics of the imagined ones."""
     num_members, num_seats = count_rows(members), real.active.shape[0]
     num_envs = begin.views["time"].shape[1]
     split = partial(jax.tree.map, lambda leaf: leaf.reshape(num_seats, num_members, -1, *leaf.shape[2:]))
-    keys = jax.random.key_data(jax.random.split(key, (num_seats, num_members)))
+    keys = jax.vmap(lambda key: jax.random.split(key, num_members))(keys)
 
-    def one(member, views, beliefs, starts, key_data):
-        begin, key = Branches(views, beliefs, starts), jax.random.wrap_key_data(key_data)
+    def one(member, views, beliefs, starts, key):
+        begin = Branches(views, beliefs, starts)
         steps, last_values = imagine(config.imagination, players, member, begin, key=key)
         rewards = jnp.moveaxis(steps.rewards[:, :, :1], 2, 0)
         return make_batch(config.ppo, steps, last_values), rewards, depth_of(steps.reset_before)[None]

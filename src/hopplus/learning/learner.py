@@ -6,6 +6,7 @@ seeds and runs many steps in one compiled program.
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -24,11 +25,9 @@ from hopplus.learning import episodes, opponents, replay, worlds
 from hopplus.learning.config import LearnerConfig
 from hopplus.learning.imagination import ImaginedPlayers, branches, imagined_batch
 from hopplus.learning.opponent_data import (
-    OpponentData,
     first_envs,
     goal_targets,
     opponent_data,
-    some_inputs,
     with_selected_goals,
 )
 from hopplus.learning.opponents import OpponentBatch
@@ -157,13 +156,16 @@ def learn_all(
 ) -> tuple[Learner, Metrics]:
     """The second half of an update: every learner learns from its own data, one after the other."""
     num_learners = len(state.keys.learners)
+    orders = jnp.asarray(ego_order(task.game.spec.num_agents)[: task.num_learning], jnp.int32)
+    seat_keys = state.keys.seats[: task.num_learning] if config.sharing == "shared" else state.keys.learners
     data = LearnerData(
         batch=_by_learner(experience.batch, num_learners, config.steps_per_update),
-        opponent_data=_rows_by_learner(experience.opponent_data, num_learners),
-        goal_data=_rows_by_learner(experience.goal_data, num_learners),
-        branches=jax.tree.map(lambda leaf: leaf.reshape(num_learners, -1, *leaf.shape[1:]), experience.branches),
-        order=jnp.asarray(ego_order(task.game.spec.num_agents)[:num_learners], jnp.int32),
+        opponent_data=_seats_by_learner(experience.opponent_data, num_learners),
+        goal_data=_seats_by_learner(experience.goal_data, num_learners),
+        branches=_seats_by_learner(experience.branches, num_learners),
+        orders=_seats_by_learner(orders, num_learners),
         key=state.keys.learners,
+        seat_keys=_seats_by_learner(seat_keys, num_learners),
     )
     remaining = 1.0 - state.num_updates / task.num_updates
     context = UpdateContext(remaining, state.num_updates, experience.replay, experience.transitions)
@@ -187,9 +189,9 @@ def learn(
     if data.branches is not None and members is not None:
         metrics |= trust_of(config.imagination, metrics)
         players = ImaginedPlayers(learner.policy.params, models.params, task.game, config.opponents)
-        key = at(data.key, "imagination", context.update)
-        imagine = partial(imagined_batch, config, players, members.params, trust=metrics, key=key)
-        batch, learned = imagine(real=batch, begin=data.branches)
+        imagine = partial(imagined_batch, config, players, members.params, trust=metrics)
+        keys = data.keys("imagination", context.update)
+        batch, learned = imagine(real=batch, begin=data.branches, keys=keys)
         metrics |= learned
     policy, learned = task.agent.update(
         config,
@@ -210,13 +212,14 @@ def learn_world(
     """The world after one update; it is scored on the new transitions first."""
     assert context.transitions is not None
     spec = task.game.spec
-    errors = worlds.score(spec, members.params, world.seen_by(spec, context.transitions, data.order))
+    order = data.orders[0]  # a world treats the players alike: any seat of the learner gives the same update
+    errors = worlds.score(spec, members.params, world.seen_by(spec, context.transitions, order))
     members, learned = worlds.update(
         config.world_training,
         spec,
         members,
         context.replay,
-        order=data.order,
+        order=order,
         remaining=context.remaining,
         key=at(data.key, "world", context.update),
     )
@@ -227,28 +230,29 @@ def learn_opponents(
     config: LearnerConfig, task: Task, context: UpdateContext, learner: Learner, data: LearnerData
 ) -> tuple[Batch, Trained, Metrics]:
     """The policy's batch with some of its goals replaced, and the opponent models after one update."""
+    config = replace(config, modelling=config.modelling.for_seats(len(data.orders)))
     batch, seen, targets = data.batch, data.opponent_data, None
     assert seen is not None
     game, models = task.game, learner.opponents.params
-    key = partial(at, data.key, update=context.update)
+    keys = partial(data.keys, update=context.update)
     if data.goal_data is not None:
-        targets = goal_targets(config, game, learner.policy.params, models, data.goal_data)
+        targets = jax.vmap(partial(goal_targets, config, game, learner.policy.params, models))(data.goal_data)
         share = config.modelling.epsilon * context.remaining
         replace_goals = partial(with_selected_goals, config.opponents.goals, learner.policy.params, batch)
-        batch = replace_goals(data=data.goal_data, targets=targets, share=share, key=key(name="selected goals"))
+        batch = replace_goals(data=data.goal_data, targets=targets, share=share, keys=keys("selected goals"))
     metrics = opponents.score(config.opponents, game, models, seen)
-    pick = partial(opponents.pick_examples, config, len(game.spec.events), seen)
-    examples = [pick(partial(some_inputs, game, seen), key=key(name="examples"))]
+    pick = partial(opponents.pick_examples, config, game)
+    examples = [jax.vmap(lambda seen, key: pick(seen, key=key))(seen, keys("examples"))]
     if context.replay is not None and config.opponents.goals.has_labels:
-        draw = partial(replay.draw_examples, game, context.replay, data.order)
-        examples.append(draw(config.modelling.num_examples, key=key(name="past")))
+        draw = partial(replay.draw_examples, game, context.replay, num_samples=config.modelling.num_examples)
+        examples.append(jax.vmap(lambda order, key: draw(order, key=key))(data.orders, keys("past")))
     trained, learned = opponents.update(
         config,
         learner.opponents,
         OpponentBatch(tuple(examples), seen.valid.size, data.goal_data, targets),
         train_prior=not task.keep_prior,
         remaining=context.remaining,
-        key=key(name="models"),
+        keys=keys("models"),
     )
     return batch, trained, metrics | learned
 
@@ -259,13 +263,9 @@ def _by_learner(batch: Batch, num_learners: int, num_samples: int) -> Batch:
     return jax.tree.map(lambda leaf: leaf.reshape(num_learners, shared_by, num_samples, *leaf.shape[3:]), batch)
 
 
-def _rows_by_learner(data: OpponentData | None, num_learners: int) -> OpponentData | None:
-    """[seats, envs] -> [learners, envs of all seats of the learner]"""
-
-    def rows(leaf: Array) -> Array:
-        return leaf.reshape(num_learners, leaf.shape[0] * leaf.shape[1] // num_learners, *leaf.shape[2:])
-
-    return jax.tree.map(rows, data)
+def _seats_by_learner(data: Any, num_learners: int) -> Any:
+    """[seats, ...] -> [learners, seats of the learner, ...]"""
+    return jax.tree.map(lambda leaf: leaf.reshape(num_learners, len(leaf) // num_learners, *leaf.shape[1:]), data)
 
 
 def all_finite(tree: PyTree[Array]) -> Bool[Array, ""]:

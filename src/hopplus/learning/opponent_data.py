@@ -28,7 +28,7 @@ from hopplus.models.others import OpponentInput
 
 
 class OpponentData(eqx.Module):
-    """What one learner saw of its co-players. Rows are the environments of each seat that it plays, concatenated."""
+    """What one seat saw of its co-players; the seats of a learner are one more leading axis. Rows: environments."""
 
     observation: Observation | None
     """The seat's own views, [rows, time]; None for recorded episodes of other players."""
@@ -234,22 +234,23 @@ def with_selected_goals(
     data: OpponentData,
     targets: GoalTargets,
     share: Float32[Array, ""],
-    key: Key[Array, ""],
+    keys: Key[Array, " seats"],
 ) -> Batch:
     """The batch with a share of its inferred goals replaced by the selected ones.
 
     Log-probabilities and values are recomputed, so that the first gradient step still has a ratio of 1. Rewards and so
-    targets stay.
+    targets stay. Data and targets have a leading axis of seats.
     """
     num_seats = batch.actions.shape[0]
 
-    def by_seat(leaf: Array) -> Array:
-        return leaf.reshape(num_seats, -1, *leaf.shape[2:])
+    def samples(leaf: Array) -> Array:
+        """[seats, rows, time] -> [seats, samples]"""
+        return leaf.reshape(num_seats, -1, *leaf.shape[3:])
 
-    outputs = jnp.take_along_axis(targets.encoded, targets.selected[..., None], axis=1)
-    selected = by_seat(jax.vmap(jax.vmap(jax.vmap(partial(goals.mean_goal, goals_config))))(outputs))
+    outputs = samples(jnp.take_along_axis(targets.encoded, targets.selected[..., None], axis=2))
+    selected = jax.vmap(jax.vmap(jax.vmap(partial(goals.mean_goal, goals_config))))(outputs)
     count = selected.shape[1]
-    replaced = jax.random.bernoulli(key, share, (num_seats, count))[..., None] & by_seat(data.valid)
+    replaced = jax.vmap(lambda key: jax.random.bernoulli(key, share, (count, 1)))(keys) & samples(data.valid)
     first = jax.tree.map(lambda leaf: leaf[:, :count], batch)
     given = jnp.where(replaced[..., None], selected, first.goals)
     over_samples = jax.vmap(jax.vmap(actor_critic.apply, in_axes=(None, 0, 0, 0)), in_axes=(None, 0, 0, 0))

@@ -8,7 +8,6 @@ learn from them. Each gradient step takes equally many samples of every co-playe
     goals       `goal_losses`, for latent goals
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import equinox as eqx
@@ -25,7 +24,7 @@ from hopplus.core.numerics import LEAST, Metrics
 from hopplus.games.game import Game
 from hopplus.learning.config import LearnerConfig, ModellingConfig
 from hopplus.learning.goal_losses import at_samples, goals_loss, pick_steps
-from hopplus.learning.opponent_data import ActionExamples, GoalTargets, OpponentData, all_inputs
+from hopplus.learning.opponent_data import ActionExamples, GoalTargets, OpponentData, all_inputs, some_inputs
 from hopplus.learning.optim import Trained, apply_gradient, falling
 from hopplus.models import others
 from hopplus.models.others import OpponentInput
@@ -42,9 +41,13 @@ def optimizer() -> optax.GradientTransformation:
 
 
 def score(config: OpponentsConfig, game: Game, models: OpponentModels, data: OpponentData) -> Metrics:
-    """How well the seat predicted each co-player, before it learned from it: [others] each, on some rows."""
-    every = max(len(data.valid) // SCORED, 1)
-    data = jax.tree.map(lambda leaf: leaf[::every], data)
+    """How well the seats predicted each co-player, before they learned from it: [others] each, on some rows.
+
+    `data` has a leading axis of seats.
+    """
+    num_seats, num_envs = data.valid.shape[:2]
+    every = max(num_envs // -(-SCORED // num_seats), 1)
+    data = jax.tree.map(lambda leaf: jnp.concatenate(leaf[:, ::every]), data)
     inputs = all_inputs(game, data)
     predict = jax.vmap(jax.vmap(partial(goal_model(config, game).expected, models)))
     predicted = predict(inputs, data.goals)
@@ -96,7 +99,7 @@ def misfit(
 
 
 class OpponentBatch(eqx.Module):
-    """What one learner's opponent models learn from in one update."""
+    """What one learner's opponent models learn from in one update; leading axis: its seats."""
 
     examples: tuple[ActionExamples, ...]
     """For the model of actions: one minibatch of each for every gradient step."""
@@ -115,28 +118,35 @@ def update(
     *,
     train_prior: bool,
     remaining: Float32[Array, ""],
-    key: Key[Array, ""],
+    keys: Key[Array, " seats"],
 ) -> tuple[Trained, Metrics]:
-    """All gradient steps of one learner; `remaining` is the share of the run that is left."""
+    """All gradient steps of one learner; `remaining` is the share of the run that is left.
+
+    The settings are those of one seat; every seat counts as much in the loss.
+    """
     settings, transform = config.modelling, optimizer()
     rate = falling(settings.learning_rate, FINAL_RATE, remaining)
-    rows_key, steps_key = jax.random.split(key)
-    num_rows = batch.goal_data.valid.shape[0] if batch.goal_data else 1
+    num_rows = batch.goal_data.valid.shape[1] if batch.goal_data else 1
     rows_each = max(min(settings.minibatch_envs, num_rows // settings.minibatches), 1)
-    order = jax.random.permutation(rows_key, num_rows)
+    rows_keys, steps_keys = jax.vmap(lambda key: tuple(jax.random.split(key)))(keys)
+    orders = jax.vmap(lambda key: jax.random.permutation(key, num_rows))(rows_keys)
 
     def one_step(opponents: Trained, index: Int32[Array, ""]) -> tuple[Trained, Metrics]:
-        rows = jax.lax.dynamic_slice_in_dim(order, (index * rows_each) % num_rows, rows_each)
-        goal_part = jax.tree.map(lambda leaf: leaf[rows], (batch.goal_data, batch.goal_targets))
-        step_key = jax.random.fold_in(steps_key, index)
-
-        def loss(models: OpponentModels) -> tuple[Float32[Array, ""], Metrics]:
-            ce_loss = others_loss(settings, models, batch, index)
+        def of_seat(models, examples, goal_parts, order, key) -> tuple[Float32[Array, ""], Metrics]:
+            ce_loss = others_loss(settings, models, examples, index)
             metrics = {"moa/minibatch_ce": jnp.mean(ce_loss)}
             if batch.goal_data is None:
                 return jnp.sum(ce_loss), metrics
-            of_goals, parts = goals_loss(config, models, *goal_part, train_prior=train_prior, key=step_key)
+            rows = jax.lax.dynamic_slice_in_dim(order, (index * rows_each) % num_rows, rows_each)
+            some = jax.tree.map(lambda leaf: leaf[rows], goal_parts)
+            key = jax.random.fold_in(key, index)
+            of_goals, parts = goals_loss(config, models, *some, train_prior=train_prior, key=key)
             return jnp.sum(ce_loss) + of_goals, metrics | parts
+
+        def loss(models: OpponentModels) -> tuple[Float32[Array, ""], Metrics]:
+            goal_parts = (batch.goal_data, batch.goal_targets)
+            over_seats = jax.vmap(partial(of_seat, models))(batch.examples, goal_parts, orders, steps_keys)
+            return jax.tree.map(jnp.mean, over_seats)
 
         gradient, metrics = jax.grad(loss, has_aux=True)(opponents.params)
         return apply_gradient(transform, opponents, gradient, rate), metrics
@@ -147,14 +157,14 @@ def update(
 
 def _counts(config: ModellingConfig, batch: OpponentBatch) -> Metrics:
     """How much each module of a seat was trained in one update, and the size of its data."""
-    num_others = batch.examples[0].weights.shape[0]
+    num_co_players = batch.examples[0].weights[..., 0].size
     sizes = {"others": (len(batch.examples) * config.minibatch_size, batch.num_available)}
     if batch.goal_data is not None:
         sizes["goals"] = (config.goal_minibatch_size, batch.goal_data.valid.size)
     counts = {}
     for module, (size, available) in sizes.items():
         counts[f"count/updates/{module}"] = jnp.float32(config.minibatches)
-        counts[f"count/samples/{module}"] = jnp.float32(config.minibatches * size * num_others)
+        counts[f"count/samples/{module}"] = jnp.float32(config.minibatches * size * num_co_players)
         counts[f"buffer/size/{module}"] = jnp.float32(available)
     return counts
 
@@ -168,30 +178,31 @@ def _wanted(config: LearnerConfig, num_events: int, data: OpponentData) -> Bool[
 
 def pick_examples(
     config: LearnerConfig,
-    num_events: int,
+    game: Game,
     data: OpponentData,
-    inputs_at: Callable[[Int32[Array, "others samples"], Int32[Array, "others samples"]], OpponentInput],
+    inputs: OpponentInput | None = None,
     *,
     key: Key[Array, ""],
 ) -> ActionExamples:
-    """Examples for all gradient steps of an update; `inputs_at` gives the inputs at some steps of some rows.
+    """Examples for all gradient steps of an update, from one seat's data; `inputs` where the data has no views.
 
     The goal of a co-player is the inferred one, or its hindsight label.
     """
-    wanted = _wanted(config, num_events, data)
+    wanted = _wanted(config, len(game.spec.events), data)
     rows, steps, weights = pick_steps(wanted, config.modelling.num_examples, key=key)
     goal, actions, labels = at_samples((data.goals, data.actions, data.labels), rows, steps)
     if config.opponents.goals.has_labels:
         goal = jax.nn.one_hot(labels, goal.shape[-1])
-    return ActionExamples(inputs_at(rows, steps), goal, actions, weights)
+    seen = some_inputs(game, data, rows, steps) if inputs is None else at_samples(inputs, rows, steps)
+    return ActionExamples(seen, goal, actions, weights)
 
 
 def others_loss(
-    config: ModellingConfig, models: OpponentModels, batch: OpponentBatch, index: Int32[Array, ""]
+    config: ModellingConfig, models: OpponentModels, examples: tuple[ActionExamples, ...], index: Int32[Array, ""]
 ) -> Float32[Array, " others"]:
     """Cross-entropy of each co-player's actions in the minibatch of that index."""
     size = config.minibatch_size
-    batches = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, index * size, size, 1), batch.examples)
+    batches = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, index * size, size, 1), examples)
     batches = shard_samples(batches, axis=1)
     params = by_other(models, batches[0].weights.shape[0])
     losses = [jax.vmap(others.loss)(params, each.inputs, each.goals, each.actions, each.weights)[0] for each in batches]

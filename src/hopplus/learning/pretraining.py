@@ -22,7 +22,7 @@ from hopplus.games.game import NO_ACTION, Game, paid_events
 from hopplus.games.presets import make
 from hopplus.learning import opponents
 from hopplus.learning.config import ModellingConfig
-from hopplus.learning.goal_losses import at_samples, posterior_outputs
+from hopplus.learning.goal_losses import posterior_outputs
 from hopplus.learning.offline import Episodes, scripts_of, views
 from hopplus.learning.opponent_data import GoalTargets, OpponentData, last_step_together, next_events
 from hopplus.learning.opponents import OpponentBatch
@@ -145,7 +145,7 @@ class Trainer:
         )
         self.learner = replace(config.learner, modelling=modelling)
         self.data = data
-        self.num_events = len(make(config.data.game).spec.events)
+        self.game = make(config.data.game)
         self._step = jax.jit(self._one_chunk)
 
     def _one_chunk(self, state: PretrainState, chunk: Material, key: Key[Array, ""]):
@@ -154,11 +154,11 @@ class Trainer:
             targets = offline_targets(self.config.modelling, models, chunk)
             data = replace(data, goals=inferred_goals(self.config.opponents.goals, models, chunk))
         examples_key, update_key = jax.random.split(key)
-        inputs_at = partial(at_samples, chunk.inputs)
-        examples = opponents.pick_examples(self.learner, self.num_events, data, inputs_at, key=examples_key)
-        batch = OpponentBatch((examples,), data.valid.size, data if targets else None, targets)
+        examples = opponents.pick_examples(self.learner, self.game, data, chunk.inputs, key=examples_key)
+        one_seat = jax.tree.map(lambda leaf: leaf[None], ((examples,), data if targets else None, targets))
+        batch = OpponentBatch(one_seat[0], data.valid.size, *one_seat[1:])
         update = partial(opponents.update, self.learner, state.opponents, batch, train_prior=True)
-        trained, metrics = update(remaining=jnp.float32(1), key=update_key)
+        trained, metrics = update(remaining=jnp.float32(1), keys=update_key[None])
         return replace(state, opponents=trained), metrics
 
     def epoch(self, state: PretrainState) -> tuple[PretrainState, dict[str, float]]:

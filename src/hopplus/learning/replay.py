@@ -102,7 +102,7 @@ def by_reward(spec: GameSpec, replay: PyTree[Array]) -> Float32[Array, " places"
 
 
 def draw_examples(
-    game: Game, replay: PyTree[Array], order: Int32[Array, " agents"], num_samples: int, *, key: Key[Array, ""]
+    game: Game, replay: PyTree[Array], order: Int32[Array, " agents"], *, num_samples: int, key: Key[Array, ""]
 ) -> ActionExamples:
     """Steps of each co-player before an event, every kind of event equally likely; seats in `order`.
 

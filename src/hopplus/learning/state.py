@@ -1,8 +1,10 @@
 """The records of training: what is learned, what a seed holds between two updates, and what an update learns from."""
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, Float32, Int32, Key, PyTree
 
+from hopplus.core.streams import at
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import Game
 from hopplus.games.rollout import EnvState
@@ -110,6 +112,12 @@ class LearnerData(eqx.Module):
     opponent_data: OpponentData | None
     goal_data: OpponentData | None
     branches: Branches | None
-    order: Int32[Array, "*learners agents"]
-    """The seats in the order of the learner's own seat, or of the first of its seats."""
+    orders: Int32[Array, "*learners seats agents"]
+    """All seats in the order of each of the learner's own."""
     key: Key[Array, "*learners"]
+    seat_keys: Key[Array, "*learners seats"]
+    """What a seat draws for its learner; the learner's own key where it has one seat."""
+
+    def keys(self, name: str, update: Int32[Array, ""]) -> Key[Array, " seats"]:
+        """The keys of the learner's seats for one purpose in one update."""
+        return jax.vmap(lambda key: at(key, name, update))(self.seat_keys)
