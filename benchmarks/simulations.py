@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from hopplus.agents.config import PlanningConfig
-from hopplus.cli.adaptation import AdaptationSettings, judge_adaptation
+from hopplus.cli.adaptation import judge_adaptation
+from hopplus.cli.verbs.evaluate import AdaptationSettings
 from hopplus.planning.config import SearchConfig
 from measure import print_json, print_table
 

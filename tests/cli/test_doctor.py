@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from hopplus.cli.doctor import ACTIONS, with_action
 from hopplus.cli.main import main
+from hopplus.cli.verbs.doctor import ACTIONS, with_action
 from hopplus.doctor.ladder import RUNGS
 from runs.tiny import train_line
 
@@ -49,9 +49,8 @@ def test_a_run_is_examined_and_a_page_is_written(folder, capsys):
 
 
 def test_a_run_is_a_question_of_its_own():
-    assert with_action(["doctor", "runs/first", "--json"]) == ["doctor", "run", "runs/first", "--json"]
-    assert all(with_action(["doctor", action]) == ["doctor", action] for action in (*ACTIONS, "--help"))
-    assert with_action(["runs"]) == ["runs"] and with_action(["doctor"]) == ["doctor"]
+    assert with_action(["runs/first", "--json"]) == ["run", "runs/first", "--json"]
+    assert all(with_action([action]) == [action] for action in (*ACTIONS, "--help")) and with_action([]) == []
 
 
 @pytest.mark.parametrize(

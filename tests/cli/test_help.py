@@ -1,13 +1,14 @@
 """`hopplus train AGENT --help` lists the flags that the agent uses; the others are accepted, and listed on request."""
 
 import re
+import subprocess
+import sys
 
 import pytest
-import tyro
 
 from hopplus.agents.named import NAMES
 from hopplus.cli.main import main
-from hopplus.cli.train import Choice
+from hopplus.cli.verbs.train import read
 
 FOR_ALL = {"", "network", "ppo", "mesh", "hosts"}
 OF_OTHERS = {"others", "modelling"}
@@ -49,11 +50,11 @@ def test_all_flags_are_listed_on_request(capsys, monkeypatch):
 
 def test_flags_that_help_does_not_list_are_accepted():
     typed = "ppo --out run --world.members 1 --others.models each --modelling.epsilon 0.25 --replay.size 64"
-    learner = tyro.cli(Choice, args=typed.split()).config.learner
+    learner = read(typed.split()).config.learner
     assert (learner.world.members, learner.opponents.others.models, learner.replay.size) == (1, "each", 64)
     assert learner.modelling.epsilon == 0.25
     typed = "hop --out run --goals.kind discrete --goals.size 4"
-    hop = tyro.cli(Choice, args=typed.split()).config.learner
+    hop = read(typed.split()).config.learner
     assert (hop.opponents.goals.kind, hop.opponents.goals.size) == ("discrete", 4)
 
 
@@ -63,3 +64,21 @@ def test_help_of_the_verb_lists_the_agents(capsys):
     assert stopped.value.code == 0
     printed = capsys.readouterr().out
     assert all(agent in printed for agent in NAMES)
+
+
+SLOW = ("jax", "jaxlib", "equinox", "optax", "orbax", "ray", "scipy", "matplotlib", "tensorboardX", "torch", "numpy")
+HELP_OF_ALL = f"""
+import contextlib, io, sys
+from hopplus.cli.main import VERBS, main
+lines = [[], *([verb] for verb in VERBS), ["train", "hop_plus"], ["doctor", "game"], ["study", "run"]]
+for line in lines:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+        main([*line, "--help"])
+    assert "usage: hopplus" in out.getvalue(), line
+    slow = [name for name in {SLOW} if name in sys.modules]
+    assert not slow, (line, slow)
+"""
+
+
+def test_help_imports_nothing_that_is_slow():
+    subprocess.run([sys.executable, "-c", HELP_OF_ALL], check=True)

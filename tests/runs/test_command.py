@@ -4,9 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import tyro
 
-from hopplus.cli.train import Choice
+from hopplus.cli.verbs.train import read
 from hopplus.learning.config import ImaginationConfig, LearnerConfig
 from hopplus.runs.agents import learner_of
 from hopplus.runs.command import train_command
@@ -32,7 +31,7 @@ def test_the_command_gives_the_same_run(agent):
     config = RunConfig(agent=agent, seeds=2, learner=changed(learner) if agent == "hop_plus" else learner)
     command = train_command(config, Path("somewhere"))
     program, verb, *arguments = command.split()
-    typed = tyro.cli(Choice, args=arguments)
+    typed = read(arguments)
     found = replace(typed.config, learner=replace(typed.config.learner, mesh=config.learner.mesh))
     assert (program, verb, typed.out) == ("hopplus", "train", Path("somewhere"))
     assert found == config

@@ -66,3 +66,6 @@ class PlanningConfig:
         check_least("planning", self.search, 0, "playout")
         if self.search.exploration <= 0:
             raise ValueError(f"--planning.exploration is {self.search.exploration}; give a number above 0")
+
+
+NO_PLANNING = PlanningConfig()

@@ -1,7 +1,7 @@
 """`hopplus evaluate RUN --adaptation`: the frozen agent with every line-up of scripts, beside its oracle."""
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ from hopplus import __version__
 from hopplus.agents.config import PlanningConfig
 from hopplus.cli.figures import plus_minus
 from hopplus.cli.tables import make_table
+from hopplus.cli.verbs.evaluate import AdaptationSettings
 from hopplus.core.devices import use_cores
 from hopplus.core.mesh import num_cores
-from hopplus.evaluation.adaptation import KINDS, agent_returns, all_lineups, normalised
-from hopplus.evaluation.known_co_players import Known
+from hopplus.evaluation.adaptation import agent_returns, all_lineups, normalised
+from hopplus.evaluation.config import KINDS
 from hopplus.evaluation.statistics import mean_of_known, seed_interval
 from hopplus.games.lineups import seat_names
 from hopplus.runs.command import planning_flags, train_command
@@ -40,26 +41,6 @@ SCRIPTED = {"nearest_stag": "NS", "nearest_hare": "NH", "by_belief": "belief", "
 """The yardsticks besides the oracle, and their column names."""
 ORACLE_EPISODES = 2_000
 """Episodes of each yardstick; --episodes counts the agent's."""
-
-
-@dataclass(frozen=True)
-class AdaptationSettings:
-    """The co-players of the agent, the number of episodes with each line-up, and the oracles."""
-
-    kinds: str = ",".join(KINDS)
-    """With --adaptation: scripts for the co-players. Every line-up of them is played. patient_stag(3) can be added."""
-    series: int = 1
-    """With --adaptation: episodes in a row with one line-up. The agent keeps its beliefs from one to the next."""
-    known_co_players: Known = "nothing"
-    """With --adaptation: what a planner knows of its co-players without inferring it. nothing; goals: their true goals;
-    others: their true policies. The gain in return is the cost of its beliefs and of its opponent models."""
-    oracles: Path = Path("runs/oracles")
-    """With --adaptation: the folder of trained oracles."""
-    oracle_steps: int | None = None
-    """With --adaptation: environment steps of each seed of an oracle. None: 1,000,000 on 4x4, otherwise 2,000,000."""
-
-
-DEFAULT_SETTINGS = AdaptationSettings()
 
 
 def judge_adaptation(

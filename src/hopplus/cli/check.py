@@ -2,17 +2,15 @@
 
 import json
 from dataclasses import asdict
-from typing import Annotated
 
-import tyro
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from hopplus import __version__
 from hopplus.cli.figures import to_json
-from hopplus.cli.games import GameName
 from hopplus.cli.tables import make_table
+from hopplus.cli.verbs.check import Check
 from hopplus.core.p_values import p_words
 from hopplus.evaluation import fairness
 from hopplus.evaluation.fairness import Fairness
@@ -25,27 +23,11 @@ from hopplus.runs.capabilities import agents_for
 NUM_PROMISES = len(contract.PROMISES_OF_A_RESET) + len(contract.PROMISES_OF_PLAY)
 
 
-def check(
-    game: GameName,
-    episodes: int = 100_000,
-    seed: int = 0,
-    json_line: Annotated[tyro.conf.FlagCreatePairsOff[bool], tyro.conf.arg(name="json")] = False,
-) -> int:
-    """Check a game: does it keep the contract that learners rely on, does random play pay every seat alike, and which
-    agents can learn it?
-
-    Exit code 1 if a fault is found. An agent that cannot learn the game is not a fault.
-
-    Args:
-        game: A name from `hopplus games`; jaxmarl:NAME, jumanji:NAME or pettingzoo:MODULE.FACTORY; or MODULE:FACTORY
-            for a game of your own.
-        episodes: Episodes of random play for the fairness test; 0 skips it.
-        seed: The seed of all random numbers.
-        json_line: Print one line of JSON instead of tables.
-    """
-    played = make(game)
-    if episodes != 0 and episodes < fairness.MIN_EPISODES:
-        raise ValueError(f"--episodes is {episodes}; give {fairness.MIN_EPISODES} or more, or 0 to skip fairness")
+def check_game(asked: Check) -> int:
+    """Check a game, and print what was found."""
+    played = make(asked.game)
+    if asked.episodes != 0 and asked.episodes < fairness.MIN_EPISODES:
+        raise ValueError(f"--episodes is {asked.episodes}; give {fairness.MIN_EPISODES} or more, or 0 to skip fairness")
     progress_console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -55,12 +37,12 @@ def check(
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=progress_console, transient=True) as progress:
-        findings = _examine(played, seed, progress)
-        fair = _measure(played, episodes, seed, progress) if episodes else None
+        findings = _examine(played, asked.seed, progress)
+        fair = _measure(played, asked.episodes, asked.seed, progress) if asked.episodes else None
     faults = [f"{finding.name}: {finding.fault}" for finding in findings if finding.fault]
     faults += [f"fairness: {fair.fault}"] if fair and fair.fault else []
-    if json_line:
-        command = f"hopplus check {game} --episodes {episodes} --seed {seed} --json"
+    if asked.json:
+        command = f"hopplus check {asked.game} --episodes {asked.episodes} --seed {asked.seed} --json"
         result = {
             "commands": [command],
             "version": __version__,
@@ -72,8 +54,8 @@ def check(
         print(json.dumps(to_json(result)))
     else:
         console = Console()
-        _print_tables(game, findings, fair, console)
-        _print_agents(game, played, console)
+        _print_tables(asked.game, findings, fair, console)
+        _print_agents(asked.game, played, console)
     return 1 if faults else 0
 
 

@@ -5,18 +5,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import tyro
 from rich.console import Console
 from rich.markup import escape
 
 from hopplus import __version__
 from hopplus.agents.config import PlanningConfig
-from hopplus.cli.adaptation import DEFAULT_SETTINGS, AdaptationSettings, judge_adaptation, print_adaptation
+from hopplus.cli.adaptation import judge_adaptation, print_adaptation
 from hopplus.cli.figures import plus_minus, to_json
 from hopplus.cli.others import judge_others, print_others
 from hopplus.cli.tables import make_table
+from hopplus.cli.verbs.evaluate import Evaluate
 from hopplus.cli.world import judge_world, print_world
 from hopplus.core.checks import check_seed
 from hopplus.core.p_values import p_words
@@ -24,69 +24,44 @@ from hopplus.evaluation.selfplay import Played
 from hopplus.evaluation.statistics import page_trend, seed_interval
 from hopplus.games.game import GameSpec
 from hopplus.runs.command import planning_flags, train_command
-from hopplus.runs.evaluation import evaluate as evaluate_run
+from hopplus.runs.evaluation import evaluate
 from hopplus.runs.folder import ADAPTATION, EVALUATION, OTHERS, WORLD, write_json
 from hopplus.runs.progress import counting_bar
 from hopplus.runs.records import read_run
-from hopplus.runs.run import NO_PLANNING, load
+from hopplus.runs.run import load
 
-RunPath = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
 MANNERS = ("sampled", "greedy")
 
 
-def evaluate(
-    run: RunPath,
-    episodes: int = 10_000,
-    co_players: str | None = None,
-    rotate: int = 0,
-    others: tyro.conf.FlagCreatePairsOff[bool] = False,
-    world: tyro.conf.FlagCreatePairsOff[bool] = False,
-    adaptation: tyro.conf.FlagCreatePairsOff[bool] = False,
-    settings: Annotated[AdaptationSettings, tyro.conf.arg(name="")] = DEFAULT_SETTINGS,
-    planning: PlanningConfig = NO_PLANNING,
-    seed: int = 0,
-    json_line: Annotated[tyro.conf.FlagCreatePairsOff[bool], tyro.conf.arg(name="json")] = False,
-) -> int:
-    """Play many episodes with the final policies of every seed: once with sampled actions, once with greedy ones.
-
-    Intervals are 95% over seeds. Without --co-players the line-up is that of training, on the game's whole board.
-
-    Args:
-        run: A run folder.
-        episodes: Episodes for each seed.
-        co_players: Players for the last seats: scripts, as in nearest_stag,random, or runs, as in runs/a or runs/a:2
-            (the policy of its second seat). The run's policies keep the seats before them.
-        rotate: Move every policy on by this many seats, to see whether returns follow the policy or the seat.
-        others: Instead, evaluate the opponent models: their accuracy beside the best possible one, and whether the
-            inferred goals change the policies. --co-players names the players to predict.
-        world: Instead, evaluate the learned worlds on real episodes of random play, mixed scripts and self-play.
-        adaptation: Instead, play the frozen agent with every line-up of scripts, beside the oracle (the best of several
-            responses to that line-up). Oracles that --oracles lacks are trained first.
-        settings: With --adaptation.
-        planning: Plan before acting, with the run's models. A planner always takes the action of highest value.
-        seed: The seed of all random numbers.
-        json_line: Print one line of JSON instead of tables.
-    """
+def evaluate_run(asked: Evaluate) -> int:
+    """Evaluate a run, write the result into its folder, and print it."""
+    run, episodes, seed, planning = asked.run, asked.episodes, asked.seed, asked.planning
     if episodes < 1:
         raise ValueError(f"--episodes is {episodes}; give 1 or more")
     check_seed(seed)
-    if others:
-        if adaptation or world or rotate:
+    if asked.others:
+        if asked.adaptation or asked.world or asked.rotate:
             raise ValueError("--others goes with --co-players alone; leave --adaptation, --world and --rotate out")
-        return _output(run, OTHERS, judge_others(run, episodes, co_players, seed), json_line, print_others)
-    if world:
-        if adaptation or rotate or co_players is not None:
+        return _output(
+            run,
+            OTHERS,
+            judge_others(run, episodes, asked.co_players, seed),
+            asked.json,
+            print_others,
+        )
+    if asked.world:
+        if asked.adaptation or asked.rotate or asked.co_players is not None:
             raise ValueError("--world sets the line-ups itself; leave --co-players, --rotate and --adaptation out")
-        return _output(run, WORLD, judge_world(run, episodes, seed), json_line, print_world)
-    if adaptation:
-        if co_players is not None or rotate:
-            flag = "--rotate" if co_players is None else "--co-players"
+        return _output(run, WORLD, judge_world(run, episodes, seed), asked.json, print_world)
+    if asked.adaptation:
+        if asked.co_players is not None or asked.rotate:
+            flag = "--rotate" if asked.co_players is None else "--co-players"
             raise ValueError(f"--adaptation sets the line-ups itself; leave {flag} out, or --adaptation")
-        result = judge_adaptation(run, episodes, seed, settings, planning)
-        return _output(run, None if planning.is_used else ADAPTATION, result, json_line, print_adaptation)
-    file = EVALUATION if co_players is None and not rotate and not planning.is_used else None
-    result = _judge_play(run, episodes, co_players, rotate, seed, planning)
-    return _output(run, file, result, json_line, _print_tables)
+        result = judge_adaptation(run, episodes, seed, asked.settings, planning)
+        return _output(run, None if planning.is_used else ADAPTATION, result, asked.json, print_adaptation)
+    file = EVALUATION if asked.co_players is None and not asked.rotate and not planning.is_used else None
+    result = _judge_play(run, episodes, asked.co_players, asked.rotate, seed, planning)
+    return _output(run, file, result, asked.json, _print_tables)
 
 
 def _judge_play(
@@ -94,7 +69,7 @@ def _judge_play(
 ) -> dict[str, Any]:
     """The contents of `evaluation.json`."""
     run = load(folder)
-    play = partial(evaluate_run, run, episodes, seed, co_players, rotate=rotate, planning=planning)
+    play = partial(evaluate, run, episodes, seed, co_players, rotate=rotate, planning=planning)
     played: dict[str, Played] = {}
     with counting_bar() as progress:
         for manner in MANNERS[1:] if planning.is_used else MANNERS:

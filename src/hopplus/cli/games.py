@@ -1,8 +1,5 @@
 """`hopplus games`: list the games, their scripts and the agents that can learn them."""
 
-from typing import Annotated
-
-import tyro
 from rich.console import Console
 
 from hopplus.agents.named import NAMES
@@ -11,11 +8,9 @@ from hopplus.games.coplayers import scripts_for
 from hopplus.games.presets import PRESETS
 from hopplus.runs.capabilities import agents_for
 
-GameName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="GAME")]
 
-
-def games() -> int:
-    """List the named games, with the scripted players of each and the agents that can learn it."""
+def list_games() -> int:
+    """Print a table of the games."""
     about = "description, scripted players, agents"
     table = make_table("games", "game", "seats", "board", "steps", about, whole=("game",))
     for name, preset in PRESETS.items():

@@ -1,46 +1,43 @@
-"""`hopplus VERB`: parse a command line and run the verb."""
+"""`hopplus VERB`: parse a command line and run the verb. Only the modules of that verb are imported."""
 
 import sys
+from importlib import import_module
+from typing import Any
 
 import tyro
 
-from hopplus.cli.check import check
-from hopplus.cli.crossplay import crossplay
-from hopplus.cli.doctor import doctor, with_action
-from hopplus.cli.evaluate import evaluate
-from hopplus.cli.games import games
-from hopplus.cli.play import play
-from hopplus.cli.pretrain import pretrain
-from hopplus.cli.report import report
-from hopplus.cli.runs import runs
-from hopplus.cli.study import study
-from hopplus.cli.train import asks_for_help, names_own_agent, print_help, train, train_own
-from hopplus.runs.training import NonFiniteRunError
+from hopplus.cli.verbs.types import print_choices
+from hopplus.core.checks import NonFiniteRunError
+from hopplus.core.compiled import OFF, VARIABLE, use_cache
 
 VERBS = {
-    "games": games,
-    "check": check,
-    "play": play,
-    "pretrain": pretrain,
-    "train": train,
-    "evaluate": evaluate,
-    "crossplay": crossplay,
-    "runs": runs,
-    "report": report,
-    "study": study,
-    "doctor": doctor,
+    "games": "Games",
+    "check": "Check",
+    "play": "Play",
+    "pretrain": "Pretrain",
+    "train": "TRAIN",
+    "evaluate": "Evaluate",
+    "crossplay": "CrossPlay",
+    "runs": "Runs",
+    "report": "Report",
+    "study": "STUDY",
+    "doctor": "DOCTOR",
 }
+"""Each verb has a module in `cli.verbs`, with a class of its arguments, or with its help text and a function `run`."""
+CACHE = "--cache"
+ABOUT = f"""Agents for mixed-motive games: they infer goals, predict co-players, learn a world model and can be audited.
+
+Compiled programs are kept for the next command. `hopplus {CACHE} FOLDER VERB ...` or the variable {VARIABLE} moves them
+to another folder; `{CACHE} {OFF}` keeps none."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Exit code 0: done; 1: a fault was found; 2: the command failed, and stderr says why."""
+    typed = sys.argv[1:] if arguments is None else arguments
     try:
-        typed = with_action(sys.argv[1:] if arguments is None else arguments)
-        if asks_for_help(typed):
-            return print_help(typed)
-        if names_own_agent(typed):
-            return train_own(typed)
-        return tyro.extras.subcommand_cli_from_dict(VERBS, prog="hopplus", args=typed) or 0
+        if typed[:1] and typed[0] in VERBS:
+            return _run(typed[0], typed[1:]) or 0
+        return print_choices("hopplus", ABOUT, {verb: _about(verb) for verb in VERBS}, typed)
     except NonFiniteRunError as error:
         print(f"hopplus: {error}", file=sys.stderr)
         return 1
@@ -51,6 +48,29 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
+def _defined(verb: str) -> tuple[Any, Any]:
+    module = import_module(f"hopplus.cli.verbs.{verb}")
+    return module, getattr(module, VERBS[verb])
+
+
+def _run(verb: str, typed: list[str]) -> int:
+    module, arguments = _defined(verb)
+    if isinstance(arguments, str):
+        return module.run(typed)
+    return tyro.cli(arguments, prog=f"hopplus {verb}", args=typed)()
+
+
+def _about(verb: str) -> str:
+    _, arguments = _defined(verb)
+    return arguments if isinstance(arguments, str) else arguments.__doc__
+
+
 def entry() -> None:
-    """The entry point of the `hopplus` program."""
-    sys.exit(main())
+    """The entry point of the `hopplus` program: it also sets the compilation cache, which JAX reads when it starts."""
+    typed, place = sys.argv[1:], None
+    if typed[:1] == [CACHE]:
+        if len(typed) < 2:
+            sys.exit(f"hopplus: give a folder, or {OFF}, after {CACHE}")
+        place, typed = typed[1], typed[2:]
+    use_cache(place)
+    sys.exit(main(typed))

@@ -10,8 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.live import Live
 
-from hopplus.cli.games import GameName
 from hopplus.cli.keyboard import Keyboard
+from hopplus.cli.verbs.play import Play
 from hopplus.games.coplayers import Lineup
 from hopplus.games.draw import Frame, frames, terminal
 from hopplus.games.game import NO_ACTION, Game
@@ -23,41 +23,30 @@ from hopplus.games.rollout import play_episode, sample_actions
 PERSON = "keyboard"
 
 
-def play(
-    game: GameName = "stag-hunt-8x8",
-    seats: str | None = None,
-    seed: int = 0,
-    out: Path | None = None,
-    seconds: float = 0.4,
-) -> int:
-    """Play one episode in the terminal, and save it as a picture with --out.
-
-    Args:
-        game: A name from `hopplus games`; jaxmarl:NAME, jumanji:NAME or pettingzoo:MODULE.FACTORY; or MODULE:FACTORY
-            for a game of your own.
-        seats: The players of the seats, in order, as in
-            nearest_stag,patient_stag(3),noisy(nearest_hare,0.1),random. A seat called `keyboard` is yours: arrows or
-            wasd move, e hunts or removes, space stays, digits choose an action, q quits.
-        seed: The seed of the spawns and of all random numbers.
-        out: A file for the episode: .gif is an animation; .png and .svg show the last step.
-        seconds: Seconds for which each step is shown.
-    """
-    env = make(game)
-    if out and out.suffix not in {".gif", ".png", ".svg"}:
-        raise ValueError(f"cannot save as {out.name!r}; give a name that ends in .gif, .png or .svg")
-    text = seats or (PRESETS[game].lineup if game in PRESETS else ",".join(["random"] * env.spec.num_agents))
+def play_once(asked: Play) -> int:
+    """Play one episode, show it, and save it."""
+    env = make(asked.game)
+    if asked.out and asked.out.suffix not in {".gif", ".png", ".svg"}:
+        raise ValueError(f"cannot save as {asked.out.name!r}; give a name that ends in .gif, .png or .svg")
+    text = asked.seats or (
+        PRESETS[asked.game].lineup if asked.game in PRESETS else ",".join(["random"] * env.spec.num_agents)
+    )
     names = seat_names(text)
     persons = [seat for seat, name in enumerate(names) if name == PERSON]
     if len(persons) > 1:
         raise ValueError(f"{len(persons)} seats are called {PERSON}; give one at most")
     players = lineup(",".join("random" if name == PERSON else name for name in names), env)
     console = Console()
-    moments = _with_person(env, players, persons[0], seed) if persons else iter(_without_person(env, players, seed))
-    shown = _show(env, moments, names, 0.0 if persons else seconds, console)
-    if out and shown:
-        with console.status(f"drawing {out}"):
-            _save(env, shown, names, out)
-        console.print(f"saved {out}")
+    moments = (
+        _with_person(env, players, persons[0], asked.seed)
+        if persons
+        else iter(_without_person(env, players, asked.seed))
+    )
+    shown = _show(env, moments, names, 0.0 if persons else asked.seconds, console)
+    if asked.out and shown:
+        with console.status(f"drawing {asked.out}"):
+            _save(env, shown, names, asked.out)
+        console.print(f"saved {asked.out}")
     return 0
 
 

@@ -1,26 +1,21 @@
 """`hopplus runs`: list runs with their progress and returns."""
 
 from pathlib import Path
-from typing import Annotated
 
-import tyro
 from rich.console import Console
 from rich.markup import escape
 
 from hopplus.cli.tables import make_table
+from hopplus.cli.verbs.runs import Runs
 from hopplus.runs.folder import CONFIG
 from hopplus.runs.records import RETURN_TAG, final_means, read_run
 
 NAMES = "run, agent and game"
-Folder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
 
 
-def runs(folder: Folder = Path("runs")) -> int:
-    """List the runs below a folder, with their progress and returns.
-
-    Args:
-        folder: The folder to search.
-    """
+def list_runs(asked: Runs) -> int:
+    """Print a table of the runs."""
+    folder = asked.folder
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}; give the one that holds your runs, as in `hopplus runs runs`")
     numbers = ("seeds", "steps", "done", "return", "sampled", "greedy")

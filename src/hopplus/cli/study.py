@@ -3,12 +3,11 @@
 import shlex
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import tyro
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
@@ -16,6 +15,7 @@ from rich.markup import escape
 from hopplus import __version__
 from hopplus.cli.figures import to_json
 from hopplus.cli.tables import make_table
+from hopplus.cli.verbs.study import ReportStudy, RunStudy, StudyStatus
 from hopplus.evaluation.statistics import Interval
 from hopplus.report.study import study_page, study_picture
 from hopplus.runs.folder import write_json
@@ -31,98 +31,65 @@ from hopplus.runs.studies.summary import (
     summarise,
 )
 
-File = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-Folder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
 MARKS = {"waiting": "dim", "running": "yellow", "done": "green", "failed": "red"}
 
 
-@dataclass(frozen=True)
-class RunStudy:
-    """Run all trials of a study that are not done yet, as many at once as there are cores.
-
-    Ctrl-C stops it. The same command resumes every trial from its last checkpoint. If a worker or a node is lost, Ray
-    restarts its trials. A trial that fails does not stop the others; the next `study run` tries it again.
-    """
-
-    file: File
-    """The study file, as in examples/epochs.toml."""
-    out: Path
-    """The study's folder: a run folder for each trial, and the page of `hopplus study report`."""
-    address: str | None = None
-    """The address of a Ray cluster, as in 10.0.0.1:6379, or `auto`. None: Ray is started on this machine."""
-    gpus: float = 0.0
-    """GPUs of each trial; with 0.5 two trials share one. The CPU cores of a trial are set by its --mesh; default 1."""
-
-    def __call__(self) -> int:
-        study = read_study(self.file)
-        for command in study.before:
-            if code := _run_first(command):
-                return code
-        display = TrialTable(study, self.out)
-        try:
-            with display:
-                callbacks = {"on_state": display.on_state, "on_wait": display.redraw}
-                run_study(study, self.out, address=self.address, gpus=self.gpus, **callbacks)
-        except KeyboardInterrupt:
-            print(f"stopped; the same command resumes it. See: hopplus study status {self.out}")
-            return 130
-        print(f"next: hopplus study report {self.out}")
-        return 1 if display.failures else 0
+def run_trials(asked: RunStudy) -> int:
+    """Run all trials that are not done yet."""
+    study = read_study(asked.file)
+    for command in study.before:
+        if code := _run_first(command):
+            return code
+    display = TrialTable(study, asked.out)
+    try:
+        with display:
+            callbacks = {"on_state": display.on_state, "on_wait": display.redraw}
+            run_study(study, asked.out, address=asked.address, gpus=asked.gpus, **callbacks)
+    except KeyboardInterrupt:
+        print(f"stopped; the same command resumes it. See: hopplus study status {asked.out}")
+        return 130
+    print(f"next: hopplus study report {asked.out}")
+    return 1 if display.failures else 0
 
 
-@dataclass(frozen=True)
-class StudyStatus:
-    """Show the state of every trial of a study, running or not. Exit code 1 if a trial has failed."""
-
-    folder: Folder
-    """The study's folder."""
-
-    def __call__(self) -> int:
-        study = open_study(self.folder)
-        title = escape(study.about or str(self.folder))
-        table = make_table(title, "variant", "trial", "state", "done", "why", whole=("state", "done"))
-        states = [(trial, *state_of(trial, self.folder)) for trial in study.all_trials()]
-        for trial, state, updates, reason in states:
-            share = f"{updates / trial.config.num_updates:.0%}"
-            table.add_row(
-                escape(trial.variant), str(trial.index), f"[{MARKS[state]}]{state}[/]", share, escape(reason or "")
-            )
-        Console().print(table)
-        return 1 if any(state == "failed" for _, state, _, _ in states) else 0
+def print_status(asked: StudyStatus) -> int:
+    """Print the state of every trial."""
+    study = open_study(asked.folder)
+    title = escape(study.about or str(asked.folder))
+    table = make_table(title, "variant", "trial", "state", "done", "why", whole=("state", "done"))
+    states = [(trial, *state_of(trial, asked.folder)) for trial in study.all_trials()]
+    for trial, state, updates, reason in states:
+        share = f"{updates / trial.config.num_updates:.0%}"
+        table.add_row(
+            escape(trial.variant), str(trial.index), f"[{MARKS[state]}]{state}[/]", share, escape(reason or "")
+        )
+    Console().print(table)
+    return 1 if any(state == "failed" for _, state, _, _ in states) else 0
 
 
-@dataclass(frozen=True)
-class ReportStudy:
-    """Summarise a study: a table, answers to its questions, study.html, study.png, and marl_eval.json for other
-    tools."""
-
-    folder: Folder
-    """The study's folder."""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Print one line of JSON instead of tables."""
-
-    def __call__(self) -> int:
-        study, folder = open_study(self.folder), self.folder
-        variants = summarise(study, folder)
-        if not variants:
-            raise ValueError(f"no trial of {folder} is done yet; see `hopplus study status {folder}`")
-        answers = [given for question in study.questions if (given := answer(study, folder, question))]
-        (folder / "study.html").write_text(study_page(study, folder, variants, answers), encoding="utf-8")
-        study_picture(study, folder, folder / "study.png")
-        write_json(folder / "marl_eval.json", marl_eval(study, folder))
-        if self.json:
-            result = {
-                "commands": [f"hopplus study report {folder} --json"],
-                "version": __version__,
-                "about": study.about,
-                "variants": list(map(asdict, variants)),
-                "answers": list(map(asdict, answers)),
-            }
-            print(dumps(to_json(result)))
-            return 0
-        _print(variants, answers)
-        print(f"wrote {folder / 'study.html'}, study.png, marl_eval.json")
+def write_summary(asked: ReportStudy) -> int:
+    """Summarise a study."""
+    study, folder = open_study(asked.folder), asked.folder
+    variants = summarise(study, folder)
+    if not variants:
+        raise ValueError(f"no trial of {folder} is done yet; see `hopplus study status {folder}`")
+    answers = [given for question in study.questions if (given := answer(study, folder, question))]
+    (folder / "study.html").write_text(study_page(study, folder, variants, answers), encoding="utf-8")
+    study_picture(study, folder, folder / "study.png")
+    write_json(folder / "marl_eval.json", marl_eval(study, folder))
+    if asked.json:
+        result = {
+            "commands": [f"hopplus study report {folder} --json"],
+            "version": __version__,
+            "about": study.about,
+            "variants": list(map(asdict, variants)),
+            "answers": list(map(asdict, answers)),
+        }
+        print(dumps(to_json(result)))
         return 0
+    _print(variants, answers)
+    print(f"wrote {folder / 'study.html'}, study.png, marl_eval.json")
+    return 0
 
 
 def _run_first(command: str) -> int:
@@ -158,22 +125,6 @@ def _print(variants: list[VariantSummary], answers: list[Answer]) -> None:
 
 def _ends(interval: Interval, digits: int) -> str:
     return f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
-
-
-Action = (
-    Annotated[RunStudy, tyro.conf.subcommand("run", prefix_name=False)]
-    | Annotated[StudyStatus, tyro.conf.subcommand("status", prefix_name=False)]
-    | Annotated[ReportStudy, tyro.conf.subcommand("report", prefix_name=False)]
-)
-
-
-def study(action: Annotated[Action, tyro.conf.arg(name="")]) -> int:
-    """Run a study: the variants and trials of one small file, on Ray, and one page of results.
-
-    Args:
-        action: What to do with the study.
-    """
-    return action()
 
 
 class TrialTable:

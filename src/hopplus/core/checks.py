@@ -27,3 +27,7 @@ def check_seed(seed: int) -> None:
     """Raise unless JAX can use the seed."""
     if not 0 <= seed < NUM_SEEDS:
         raise ValueError(f"--seed is {seed}; give a whole number from 0 to {NUM_SEEDS - 1}")
+
+
+class NonFiniteRunError(RuntimeError):
+    """Training produced parameters that are not finite."""

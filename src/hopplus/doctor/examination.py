@@ -12,6 +12,7 @@ from hopplus.doctor import time as timing
 from hopplus.doctor.answer import Answer, Examination, Finding, settled
 from hopplus.doctor.examined_run import ExaminedRun, open_run
 from hopplus.doctor.game import examine_game
+from hopplus.doctor.questions import ALL
 from hopplus.doctor.run_comparison import compare
 
 GAME_SECONDS = 10.0
@@ -24,7 +25,6 @@ QUESTIONS: dict[str, tuple[str, Ask]] = {
     "critic": (critic.ASKS, critic.ask),
     "time": (timing.ASKS, timing.ask),
 }
-ALL = ("game", *QUESTIONS)
 OnFinding = Callable[[str, Finding | None], None]
 """Called with a question when it is asked (then the finding is None), and again with each of its findings."""
 

@@ -9,7 +9,6 @@ ladder runs on Ray, resumes after a stop, and every rung is a run folder that al
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -17,6 +16,7 @@ from scipy.stats import ttest_ind
 
 from hopplus.agents.config import OpponentsConfig, PlanningConfig
 from hopplus.doctor.answer import Answer, Finding, OnProgress, Picture, Significance
+from hopplus.doctor.questions import Symptom
 from hopplus.evaluation.statistics import Interval, bootstrap
 from hopplus.learning.config import ImaginationConfig, LearnerConfig
 from hopplus.models.config import GoalsConfig, WorldConfig
@@ -25,7 +25,6 @@ from hopplus.runs.folder import read_config
 from hopplus.runs.records import RETURN_TAG, Recorded, final_by_seat, final_means, read_run
 from hopplus.runs.studies import Study, run_study
 
-Symptom = Literal["value_loss", "seats", "return"]
 RUNGS = {
     "ppo": "policy",
     "+ others": "others",

@@ -18,7 +18,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Float64, Int32, Key
 
 from hopplus.core.extensions import is_own
-from hopplus.evaluation.known_co_players import Known, goals_of, inform
+from hopplus.evaluation.config import KINDS, Known
+from hopplus.evaluation.known_co_players import goals_of, inform
 from hopplus.evaluation.series import play_rows
 from hopplus.games.coplayers import Lineup, Policy, PolicyState
 from hopplus.games.fields import Observation
@@ -28,8 +29,6 @@ from hopplus.planning import beliefs
 
 LETTERS = {"nearest_stag": "N", "nearest_hare": "H", "random": "R", "patient_stag(3)": "P"}
 """The kinds of co-players, and the letter of each."""
-KINDS = ("nearest_stag", "nearest_hare", "random")
-"""The default kinds of co-players, and the kinds that the player by belief considers."""
 STAG_HUNTER = KINDS.index("nearest_stag")
 ENOUGH = 0.5
 """The player by belief hunts stags if a partner is at least this likely."""

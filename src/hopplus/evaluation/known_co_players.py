@@ -6,7 +6,6 @@ so the difference in return is the cost of the beliefs, or of the models.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +19,6 @@ from hopplus.games.game import GameSpec, views_of_others
 from hopplus.models.goals import goal_names
 from hopplus.planning.model import Model
 
-Known = Literal["nothing", "goals", "others"]
 GOALS = {"nearest_stag": "stag", "patient_stag(3)": "stag", "nearest_hare": "hare", "random": "other"}
 """The goal of each kind of co-player, at least at the start of an episode."""
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import jax
 
-from hopplus.agents.config import PlanningConfig
+from hopplus.agents.config import NO_PLANNING, PlanningConfig
 from hopplus.core.checks import check_seed
 from hopplus.evaluation.selfplay import Played, play
 from hopplus.runs.lineups import seat_players
-from hopplus.runs.run import NO_PLANNING, Run, load
+from hopplus.runs.run import Run, load
 
 
 def evaluate(

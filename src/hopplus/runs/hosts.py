@@ -9,12 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import NoReturn
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
+
+from hopplus.runs.hosts_config import HostsConfig
 
 SILENT_SECONDS = 30
 """A host without a heartbeat for this long is given up. A host whose process died is noticed at once."""
@@ -26,28 +27,6 @@ LOST = 3
 
 class HostLostError(RuntimeError):
     """Another host of the run is gone."""
-
-
-@dataclass(frozen=True)
-class HostsConfig:
-    """The hosts that share the run. Each runs the same command, with its own index."""
-
-    coordinator: str | None = None
-    """ADDRESS:PORT of the first host, which all hosts can reach; or `auto`, if Slurm, Open MPI or Kubernetes gives JAX
-    the hosts. None: this process trains alone."""
-    count: int = 1
-    """The number of hosts; not with `auto`."""
-    index: int = 0
-    """The number of this host, from 0; not with `auto`."""
-
-    def check(self) -> None:
-        """Raise if the settings contradict each other."""
-        if self.coordinator is None and (self.count != 1 or self.index != 0):
-            raise ValueError("--hosts.count and --hosts.index need --hosts.coordinator ADDRESS:PORT, the first host")
-        if not 0 <= self.index < self.count:
-            raise ValueError(f"--hosts.index is {self.index}; give 0 to {self.count - 1}, or more --hosts.count")
-        if self.coordinator and self.coordinator != "auto" and not self.coordinator.rpartition(":")[2].isdigit():
-            raise ValueError(f"--hosts.coordinator is {self.coordinator}; give ADDRESS:PORT, or auto")
 
 
 def join(config: HostsConfig) -> None:

@@ -8,13 +8,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.agents.config import PlanningConfig
+from hopplus.agents.config import NO_PLANNING, PlanningConfig
 from hopplus.core.extensions import is_own
 from hopplus.evaluation.crossplay import Guest
 from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.game import Game
 from hopplus.games.lineups import check_policy, read_policies, seat_names, split
-from hopplus.runs.run import NO_PLANNING, Run, for_seeds, load
+from hopplus.runs.run import Run, for_seeds, load
 
 
 def seat_players(

@@ -11,7 +11,6 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from tensorboardX import SummaryWriter
 
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import METRICS, TENSORBOARD, TIMING, write_whole
@@ -59,6 +58,8 @@ class Writers:
     """All outputs of a run's metrics."""
 
     def __init__(self, folder: Path, config: RunConfig, done: int, description: dict[str, Any]):
+        from tensorboardX import SummaryWriter  # it imports torch where that is installed, so only training imports it
+
         cut_after(folder / METRICS, done, every_update=True)
         cut_after(folder / TIMING, done)
         self._wandb = _start_wandb(config.wandb, folder, description) if config.wandb else None

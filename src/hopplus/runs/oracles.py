@@ -20,7 +20,8 @@ import numpy as np
 
 from hopplus import __version__
 from hopplus.core.mesh import MeshConfig
-from hopplus.evaluation.adaptation import KINDS, all_lineups, by_belief, first_seat_returns, scripts, short_name
+from hopplus.evaluation.adaptation import all_lineups, by_belief, first_seat_returns, scripts, short_name
+from hopplus.evaluation.config import KINDS
 from hopplus.games.coplayers import Policy
 from hopplus.games.game import Game, GameSpec
 from hopplus.games.presets import make

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from hopplus.agents.config import PlanningConfig
+from hopplus.agents.config import NO_PLANNING, PlanningConfig
 from hopplus.agents.opponents import OpponentModels
 from hopplus.agents.planner import Planner
 from hopplus.agents.player import Player
@@ -24,8 +24,6 @@ from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, CONFIG, read_config, read_written
 from hopplus.runs.formats import migrated_arrays
-
-NO_PLANNING = PlanningConfig()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jaxtyping import PyTree
 
+from hopplus.core.checks import NonFiniteRunError
 from hopplus.core.devices import make_mesh, on_every
 from hopplus.core.extensions import thing_of
 from hopplus.core.streams import is_key
@@ -30,10 +31,6 @@ from hopplus.runs.run import Run, load, state_shapes
 
 MOST_UPDATES, BLOCK_SECONDS = 32, 3.0
 """A block has as many updates as take about this long, so that progress shows and a kill loses little."""
-
-
-class NonFiniteRunError(RuntimeError):
-    """Training produced parameters that are not finite."""
 
 
 @runtime_checkable

@@ -1,0 +1,38 @@
+"""Which flags an agent leaves unused: its help does not list them. No JAX here."""
+
+from hopplus.learning.config import LearnerConfig
+
+LATENT_ONLY = (
+    "goal_envs",
+    "minibatch_envs",
+    "goal_minibatch_size",
+    "lookahead",
+    "selector",
+    "epsilon",
+    "posterior_kl",
+    "prior_loss",
+    "prior_kl",
+)
+"""Settings of `modelling` that only latent goals, with a prior and a posterior, use."""
+
+
+def unused_flags(learner: LearnerConfig) -> frozenset[str]:
+    """The flags, and groups of flags, that these learner settings do not use, as field names without `--`."""
+    goals, unused = learner.opponents.goals, set[str]()
+    if not learner.opponents.is_used:
+        unused |= {"pretrained", "goals", "others", "modelling"}
+    elif not goals.is_latent:
+        unused |= {f"modelling.{name}" for name in LATENT_ONLY}
+        unused |= {"goals"} if goals.kind == "none" else {"goals.size", "goals.hidden", "goals.evidence"}
+    if learner.opponents.is_used or learner.world.is_used:
+        unused |= {"network.memory", "network.memory_size"}
+    if goals.kind == "hindsight":
+        unused.add("modelling.rewarded_only")
+    if not learner.world.is_used:
+        unused |= {"replay", "world", "world_training"}
+    if not learner.imagination.is_used:
+        unused.add("imagination")
+    if learner.imagination.is_used or learner.planning.is_used:
+        unused.add("ppo.ranked_reward")
+    unused |= {"planning.model", "planning.policy_weight"} if learner.planning.is_used else {"planning"}
+    return frozenset(unused)
