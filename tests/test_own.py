@@ -3,17 +3,25 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from hopplus.agents.config import NO_PLANNING
+from hopplus.cli.adaptation import judge_adaptation
 from hopplus.cli.main import main
-from hopplus.core.extensions import is_own, name_of
+from hopplus.cli.verbs.evaluate import AdaptationSettings
+from hopplus.core.extensions import is_own, name_of, named
+from hopplus.evaluation.adaptation import all_lineups, first_seat_returns, short_name
 from hopplus.games import MatrixGame, contract, make
 from hopplus.games.coplayers import Policy, Random
+from hopplus.games.lineups import read_policies
 from hopplus.runs import RunConfig, evaluate, load, train
+from hopplus.runs.pretraining import load_pretrained, pretrain
 from test_examples import EXAMPLES
 
 SMALL = ["--envs", "4", "--rollout-steps", "10", "--seeds", "2", "--steps", "80", "--checkpoint-every", "2"]
@@ -59,6 +67,49 @@ def test_a_script_is_trained_against_and_evaluated_by_name_and_as_an_object(caps
     as_object = evaluate(run, 8, co_players=[careful, "random,random"])
     np.testing.assert_array_equal(by_name.returns, as_object.returns)
     assert as_object.names[1] == "Careful"
+
+
+@pytest.mark.usefixtures("here")
+def test_a_script_teaches_opponent_models_by_name_and_as_an_object(capsys):
+    """`pretrain`: the same episodes, so the same figures."""
+    hidden = ["--goals.hidden", "4", "--others.hidden", "4", "--others.keys", "2"]
+    data = ["--data.game", "stag-hunt-4x4", "--data.samples", "300", "--data.types", "own_script:Careful", "random"]
+    said(capsys, "pretrain", *data, "--epochs", "1", *hidden, "--out", "by_name")
+    config, _ = load_pretrained(Path("by_name"))
+    careful = read_policies("own_script:Careful", make("stag-hunt-4x4"))[0]
+    pretrain(replace(config, data=replace(config.data, types=(careful, "random"))), Path("by_object"))
+    figures = [Path(folder, "metrics.jsonl").read_text() for folder in ("by_name", "by_object")]
+    assert figures[0] == figures[1] and "held_out/top1" in figures[0]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_script_is_adapted_to_by_name_and_as_an_object():
+    """The returns of a player with line-ups of the script, as `evaluate --adaptation` measures them."""
+    game = make("stag-hunt-4x4")
+    careful = read_policies("own_script:Careful", game)[0]
+    returns = []
+    for kind in ("own_script:Careful", named(careful)):
+        lineups = all_lineups(game.spec, (kind, "random"))
+        assert [short_name(lineup) for lineup in lineups] == ["ccc", "ccR", "cRR", "RRR"]
+        players = read_policies("nearest_stag", game)
+        returns.append(first_seat_returns(game, players, [0] * 4, lineups, 8, key=jax.random.key(0)))
+    np.testing.assert_array_equal(*returns)
+
+
+@pytest.mark.heavy
+@pytest.mark.usefixtures("here")
+def test_a_run_is_judged_with_line_ups_of_a_script(capsys):
+    """`evaluate --adaptation` by name, with oracles trained for the script; the same with the object."""
+    said(capsys, "train", "ppo", "--game", "stag-hunt-4x4", *SMALL, "--out", "run")
+    oracles = ["--oracles", "oracles", "--oracle-steps", "20000", "--episodes", "40", "--kinds", "own_script:Careful"]
+    by_name = json.loads(said(capsys, "evaluate", "run", "--adaptation", *oracles, "--json"))
+    careful = read_policies("own_script:Careful", make("stag-hunt-4x4"))[0]
+    settings = AdaptationSettings(kinds=[careful], oracles=Path("others"), oracle_steps=20_000)
+    by_object = judge_adaptation(Path("run"), 40, 0, settings, NO_PLANNING)
+    (one,), (other,) = by_name["lineups"], by_object["lineups"]
+    assert one["lineup"] == other["lineup"] == "ccc"
+    assert one["oracle"] == pytest.approx(other["oracle"], abs=1e-3)
+    assert one["sampled"]["estimate"] == pytest.approx(other["sampled"]["estimate"], abs=1e-3)
 
 
 @pytest.mark.usefixtures("here")

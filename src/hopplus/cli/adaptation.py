@@ -16,6 +16,7 @@ from hopplus.cli.figures import plus_minus
 from hopplus.cli.tables import make_table
 from hopplus.cli.verbs.evaluate import AdaptationSettings
 from hopplus.core.devices import use_cores
+from hopplus.core.extensions import named
 from hopplus.core.mesh import num_cores
 from hopplus.evaluation.adaptation import agent_returns, all_lineups, normalised
 from hopplus.evaluation.config import KINDS
@@ -51,10 +52,10 @@ def judge_adaptation(
         raise ValueError(f"--series is {settings.series}; give 1 or more")
     config = read_config(folder)
     spec = config.evaluation_game.spec
-    kinds = tuple(seat_names(settings.kinds))
+    kinds = tuple(seat_names(settings.kinds) if isinstance(settings.kinds, str) else map(named, settings.kinds))
     lineups = all_lineups(spec, kinds)  # raises if the game is no stag hunt
     steps = default_steps(spec) if settings.oracle_steps is None else settings.oracle_steps
-    oracles = OracleSettings(str(config.game), settings.oracles, steps, ORACLE_EPISODES, seed, num_cores(), kinds)
+    oracles = OracleSettings(named(config.game), settings.oracles, steps, ORACLE_EPISODES, seed, num_cores(), kinds)
     use_cores(num_cores())
     run = load(folder)
     yardsticks = read_yardsticks(oracles) or _measure(oracles)
@@ -62,7 +63,7 @@ def judge_adaptation(
     returns = _play(run, lineups, episodes, settings, seed, planning)
     seconds = time.perf_counter() - started
     given = [f"--episodes {episodes}"]
-    given += [f'--kinds "{settings.kinds}"'] if kinds != KINDS else []
+    given += [f'--kinds "{",".join(kinds)}"'] if kinds != KINDS else []
     given += [f"--series {settings.series}"] if settings.series > 1 else []
     known = settings.known_co_players
     given += [f"--known-co-players {known}"] if known != "nothing" else []

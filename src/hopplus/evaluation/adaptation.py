@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Float64, Int32, Key
 
-from hopplus.core.extensions import is_own
+from hopplus.core.extensions import is_own, thing_of
 from hopplus.evaluation.config import KINDS, Known
 from hopplus.evaluation.known_co_players import goals_of, inform
 from hopplus.evaluation.series import play_rows
@@ -43,12 +43,16 @@ def all_lineups(spec: GameSpec, kinds: Sequence[str] = KINDS) -> list[tuple[str,
             f"adaptation is measured among stag and hare hunters; {spec.name} is no such game. Give a run on a stag "
             "hunt with two players or more"
         )
-    unknown = [kind for kind in kinds if kind not in LETTERS and not is_own(kind.partition("(")[0])]
+    unknown = [kind for kind in kinds if kind not in LETTERS and not _is_own_script(kind)]
     if unknown or len(set(kinds)) < len(kinds) or not kinds:
         raise ValueError(
             f"--kinds is {','.join(kinds)}; give some of {', '.join(LETTERS)} or MODULE:FACTORY, each once"
         )
     return list(combinations_with_replacement(kinds, spec.num_agents - 1))
+
+
+def _is_own_script(kind: str) -> bool:
+    return is_own(kind.partition("(")[0]) or thing_of(kind) is not None
 
 
 def short_name(lineup: Sequence[str]) -> str:
@@ -58,7 +62,7 @@ def short_name(lineup: Sequence[str]) -> str:
 
 def scripts(game: Game, kinds: Sequence[str] = KINDS) -> tuple[Policy, ...]:
     """The players of these kinds, in their order."""
-    return read_policies(",".join(kinds), game)
+    return read_policies(kinds, game)
 
 
 class OneOf(Policy):

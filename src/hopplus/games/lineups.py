@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Key
 
-from hopplus.core.extensions import OBJECT, is_own, make_own, words_of
+from hopplus.core.extensions import OBJECT, is_own, make_own, thing_of, words_of
 from hopplus.games.coplayers import SCRIPTS, Lineup, Policy, scripts_for
 from hopplus.games.game import Game, GameSpec
 from hopplus.games.rollout import random_uniforms, sample_actions
@@ -48,7 +48,9 @@ def read_policies(players: str | Sequence[Any], game: Game) -> tuple[Policy, ...
     parts = [players] if isinstance(players, str) else players
     policies: list[Policy] = []
     for part in parts:
-        if isinstance(part, str):
+        if (thing := thing_of(part)) is not None:
+            policies += read_policies(thing if isinstance(thing, Sequence) else [thing], game)
+        elif isinstance(part, str):
             policies += [_read_part(text, game) for text in split(part)]
         else:
             policies.append(check_policy(part, game))

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hopplus.core.extensions import make_own
+from hopplus.core.extensions import make_own, thing_of
 from hopplus.games.board import Board
 from hopplus.games.game import Game
 from hopplus.games.matrix import CHICKEN, PRISONERS_DILEMMA, STAG_HUNT, MatrixGame
@@ -56,10 +56,14 @@ LIBRARIES = {
 """Whose environments can be games: the module and the function that makes one. Each needs the extra of its name."""
 
 
-def make(name: str) -> Game:
+def make(name: str | Game) -> Game:
     """The game of that name; `jaxmarl:NAME`, `jumanji:NAME` or `pettingzoo:MODULE.FACTORY` for an environment of
     theirs, which may have settings (NAME?setting=value); or a user's game as MODULE:FACTORY, which may be in the
     working folder."""
+    given = thing_of(name) or name
+    if isinstance(given, Game):
+        return given
+    name = str(name)
     library, _, theirs = name.partition(":")
     if library in LIBRARIES and theirs:
         module_name, factory = LIBRARIES[library]

@@ -1,13 +1,26 @@
 """The settings of pretraining. No JAX here."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from hopplus.agents.config import OpponentsConfig
+from hopplus.core.extensions import named
+from hopplus.core.names import TEXT
 from hopplus.learning.config import LearnerConfig, ModellingConfig
 from hopplus.models.config import GoalsConfig, OthersConfig
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from hopplus.games.coplayers import Policy
+    from hopplus.games.game import Game
+
+    GameName: TypeAlias = str | Game
+    Script: TypeAlias = str | Policy
+else:  # the command line and config.json hold names
+    GameName = Script = Annotated[object, TEXT]
 
 REFERENCE_SAMPLES = 107_010
 """The size of the notes' data set."""
@@ -17,14 +30,18 @@ REFERENCE_SAMPLES = 107_010
 class Recipe:
     """What a data set is made of."""
 
-    game: str = "stag-hunt-8x8-obstacles"
+    game: GameName = "stag-hunt-8x8-obstacles"
     """A name from `hopplus games`, or MODULE:FACTORY."""
-    types: tuple[str, ...] = ("nearest_stag", "nearest_hare")
-    """The scripts that each seat of each episode is drawn from, uniformly."""
+    types: tuple[Script, ...] = ("nearest_stag", "nearest_hare")
+    """The scripts that each seat of each episode is drawn from, uniformly. In Python also players."""
     samples: int = REFERENCE_SAMPLES
     """How many actions of players in the game; the last episode is played to its end."""
     seed: int = 0
     """The random seed."""
+
+    def __post_init__(self):
+        object.__setattr__(self, "game", named(self.game))
+        object.__setattr__(self, "types", tuple(map(named, self.types)))
 
     def check(self) -> None:
         """Raise if a setting is out of range."""

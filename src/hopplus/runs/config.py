@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import tyro
 
 from hopplus.core.checks import check_seed
-from hopplus.core.extensions import named, thing_of
+from hopplus.core.extensions import named
+from hopplus.core.names import TEXT
 from hopplus.learning.config import LearnerConfig
 from hopplus.runs.agents import learner_of, own_agent, parts_of
 
-TEXT = tyro.constructors.PrimitiveConstructorSpec(
-    nargs=1,
-    metavar="STR",
-    instance_from_str=lambda texts: texts[0],
-    is_instance=lambda _: True,
-    str_from_instance=lambda thing: [str(thing)],
-)
-"""A flag whose value is a name; in Python it may be an object."""
 if TYPE_CHECKING:  # settings are read without JAX; games and learners need it
     from collections.abc import Sequence
     from typing import TypeAlias
@@ -113,7 +106,7 @@ class RunConfig:
         """The game on its whole board, without a curriculum."""
         from hopplus.games.presets import make
 
-        return thing_of(self.game) or make(str(self.game))
+        return make(self.game)
 
     @cached_property
     def task(self) -> "Task":
@@ -125,8 +118,7 @@ class RunConfig:
 
         game = self._training_game()
         seats = game.spec.num_agents
-        given = thing_of(self.co_players) or self.co_players
-        others = read_policies(given, game) if given is not None else ()
+        others = read_policies(self.co_players, game) if self.co_players is not None else ()
         if len(others) >= seats:
             raise ValueError(
                 f"--co-players names {len(others)} players for the {seats} seats of {self.game}; "

@@ -96,7 +96,7 @@ def what_it_saw(config: RunConfig) -> str:
     """
     if config.pretrained is not None:
         pretraining, _ = load_pretrained(Path(config.pretrained))
-        return f"pretrained on {', '.join(pretraining.data.types)}"
+        return f"pretrained on {', '.join(map(str, pretraining.data.types))}"
     if config.co_players is not None:
         return f"trained with {config.co_players}"
     if config.init_from is not None:
@@ -111,7 +111,7 @@ def default_steps(spec: GameSpec) -> int:
 
 def folder_of(settings: OracleSettings, lineup: Sequence[str]) -> Path:
     """The run folder of a line-up's responder, as in stag-hunt-4x4--nearest_stag-nearest_hare-random."""
-    name = f"{settings.game}--{'-'.join(lineup)}".replace(":", ".")
+    name = f"{settings.game}--{'-'.join(lineup)}".replace(":", ".").replace(" ", "_")
     return settings.folder / name.replace("(", "").replace(")", "")
 
 
@@ -119,7 +119,7 @@ def responder_config(settings: OracleSettings, lineup: Sequence[str]) -> RunConf
     """The run that trains the responder of a line-up."""
     config = RunConfig(
         game=settings.game,
-        co_players=",".join(lineup),
+        co_players=lineup,
         seeds=NUM_SEEDS,
         steps=settings.steps,
         learner=replace(LEARNER, mesh=MeshConfig(envs=settings.devices)),

@@ -8,14 +8,15 @@ import tyro
 
 from hopplus.agents.config import NO_PLANNING, PlanningConfig
 from hopplus.cli.verbs.types import RunPath, Switch
-from hopplus.evaluation.config import KINDS, Known
+from hopplus.evaluation.config import KINDS_TEXT, Known
+from hopplus.runs.config import CoPlayers
 
 
 @dataclass(frozen=True)
 class AdaptationSettings:
     """The co-players of the agent, the number of episodes with each line-up, and the oracles."""
 
-    kinds: str = ",".join(KINDS)
+    kinds: CoPlayers = KINDS_TEXT
     """With --adaptation: scripts for the co-players. Every line-up of them is played. patient_stag(3) can be added."""
     series: int = 1
     """With --adaptation: episodes in a row with one line-up. The agent keeps its beliefs from one to the next."""
