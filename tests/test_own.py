@@ -61,6 +61,8 @@ def test_a_script_is_trained_against_and_evaluated_by_name_and_as_an_object(caps
     run = load("run")
     names = [type(policy).__name__ for policy in run.config.task.co_players.policies]
     assert names == ["Careful", "Careful", "Random"]
+    for question in ("seats", "critic"):  # of a run with one learning seat
+        assert json.loads(said(capsys, "doctor", question, "run", "--json"))["verdict"] != "broken"
     by_name = evaluate(run, 8, co_players="own_script:Careful,random,random")
     careful = run.config.task.co_players.policies[0]
     assert isinstance(careful, Policy)

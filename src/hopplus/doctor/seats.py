@@ -65,7 +65,7 @@ def counts(examined: ExaminedRun) -> Iterator[Finding]:
         {tag.rsplit("/", 1)[0] for tag in examined.recorded.metrics if tag.startswith(("count/", "buffer/"))}
     )
     for family in families:
-        tags = seat_tags(examined.recorded, family)
+        tags = [tag for tag in seat_tags(examined.recorded, family) if tag.rpartition("/")[2] in examined.seats]
         if len(tags) < 2:
             continue
         by_seat = np.stack([examined.recorded.metrics[tag] for tag in tags], axis=-1)

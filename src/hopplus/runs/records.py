@@ -199,8 +199,11 @@ def final_means(run: Recorded, tag: str) -> Float64[np.ndarray, " seeds"]:
 
 
 def final_by_seat(run: Recorded, family: str = RETURN_FAMILY) -> Float64[np.ndarray, "seeds seats"]:
-    """Each seed's mean over the last fifth of training for every seat of a family of tags, in seat order."""
-    return np.stack([final_means(run, tag) for tag in seat_tags(run, family)], axis=-1)
+    """Each seed's mean over the last fifth of training for every seat of a family of tags, in seat order.
+
+    A family of the only seat that learns has one tag, without the seat's name.
+    """
+    return np.stack([final_means(run, tag) for tag in seat_tags(run, family) or [family]], axis=-1)
 
 
 def seat_tags(run: Recorded, family: str = RETURN_FAMILY) -> list[str]:
