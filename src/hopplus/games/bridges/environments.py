@@ -64,6 +64,7 @@ class Environments:
         env = _checked(make(), name)
         self._idle = [env]
         self.seats = tuple(_seat(env, agent, name) for agent in env.possible_agents)
+        self._agents = [seat.agent for seat in self.seats]
         views = [seat.view for seat in self.seats]
         self.is_image = len(views[0].shape or ()) == 3 and all(view == views[0] for view in views)
         self.dtype = np.dtype(np.uint8 if self.is_image and views[0].dtype == np.uint8 else np.float32)
@@ -74,7 +75,11 @@ class Environments:
         agents = self.spec.num_agents
         shapes = (agents, *self.spec.observation[0].shape), (agents, self.spec.num_actions), (agents,)
         self._rows = tuple(zip(shapes, (self.dtype, np.dtype(bool), np.dtype(bool)), strict=True))
-        self._views(observations, infos, left=self._absent(env))  # raises if a seat has no legal action
+        counts, actions = [len(seat.actions) for seat in self.seats], np.arange(self.spec.num_actions)
+        self._unmasked = actions < np.array(counts)[:, None]
+        self._of_absent = actions < (len(actions) if self.spec.stay is None else 1)
+        first = [rows[0] for rows in self._empty(1)]
+        self._see(first, observations, infos, left=self._absent(env))  # raises if a seat has no legal action
 
     def _spec(self, name: str, horizon: int, has_masks: bool) -> GameSpec:
         kind, shape = "vector", (max(spaces.flatdim(seat.view) for seat in self.seats),)
@@ -101,54 +106,60 @@ class Environments:
     def reset(self, seeds: Any, wanted: Any) -> tuple[np.ndarray, ...]:
         """The first views of the episodes that are wanted; zeros for the others."""
         seeds, wanted = np.asarray(seeds), np.asarray(wanted)
-        result = self._empty(seeds.shape)
+        flat, views = seeds.ravel(), self._empty(seeds.size)
         with self._lock:
-            for index in map(tuple, np.argwhere(wanted).tolist()):
+            for index in np.flatnonzero(wanted).tolist():
                 env = self._take(seeds.size)
-                views = env.reset(seed=int(seeds[index]))
-                self._keep(seeds[index].tobytes(), env)
-                _write(result, index, self._views(*views, left=self._absent(env)))
-        return result
+                first = env.reset(seed=int(flat[index]))
+                self._keep(flat[index].tobytes(), env)
+                self._see([rows[index] for rows in views], *first, left=self._absent(env))
+        return _in_batch(views, seeds.shape)
 
     def step(self, seeds: Any, times: Any, history: Any, actions: Any, left: Any) -> tuple[np.ndarray, ...]:
         """The next views, and the rewards; an episode that is over stays as it is."""
-        seeds, times, history, actions, left = map(np.asarray, (seeds, times, history, actions, left))
-        result = (*self._empty(seeds.shape), np.zeros(left.shape, np.float32))
-        known: dict[bytes, tuple[Any, ...]] = {}
+        batch = np.shape(seeds)
+        given = map(np.asarray, (seeds, times, history, actions, left))
+        seeds, times, history, actions, left = (each.reshape(-1, *each.shape[len(batch) :]) for each in given)
+        result = (*self._empty(len(seeds)), np.zeros(left.shape, np.float32))
+        known: dict[bytes, int] = {}
         with self._lock:
-            for index in np.ndindex(seeds.shape):
-                past = history[index][: times[index]]
+            for index, (time, gone) in enumerate(zip(times.tolist(), left.tolist(), strict=True)):
+                past, rows = history[index, :time], tuple(array[index] for array in result)
                 before = seeds[index].tobytes() + past.tobytes()
                 after = before + actions[index].tobytes()
-                if after not in known and left[index].all():
-                    known[after] = (*self._views({}, {}, left=left[index]), 0.0)
-                elif after not in known:
-                    env = self._running.pop(before, None) or self._replayed(int(seeds[index]), past, seeds.size)
-                    known[after] = self._step(env, after, actions[index], left[index], is_last=self._is_last(past))
-                _write(result, index, known[after])
-        return result
+                if (first := known.setdefault(after, index)) != index:
+                    for row, array in zip(rows, result, strict=True):
+                        row[...] = array[first]
+                elif all(gone):
+                    self._see(rows[:3], {}, {}, left=gone)
+                else:
+                    env = self._running.pop(before, None) or self._replayed(int(seeds[index]), past, len(seeds))
+                    self._step(env, after, actions[index], gone, time + 1 >= self.spec.horizon, rows)
+        return _in_batch(result, batch)
 
-    def _step(self, env: Any, after: bytes, actions: np.ndarray, left: np.ndarray, is_last: bool) -> tuple[Any, ...]:
-        """Step one environment, and keep it under its new name, or as idle if the episode is over."""
-        observations, rewards, terminations, truncations, infos = env.step(self._joint(env, actions))
-        still, paid = set(env.agents), []
-        now = left | is_last
-        for index, seat in enumerate(self.seats):
-            agent = seat.agent
-            now[index] |= agent not in still or terminations.get(agent, False) or truncations.get(agent, False)
-            paid.append(0.0 if left[index] else rewards.get(agent, 0.0))
-        if now.all():
+    def _step(
+        self, env: Any, after: bytes, actions: np.ndarray, left: list[bool], is_last: bool, rows: tuple[np.ndarray, ...]
+    ) -> None:
+        """Step one environment, write what came of it, and keep it: as idle if the episode is over."""
+        observations, rewards, terminations, truncations, infos = env.step(self._joint(actions, left))
+        still = env.agents
+        now = [
+            is_last or gone or agent not in still or bool(terminations.get(agent) or truncations.get(agent))
+            for agent, gone in zip(self._agents, left, strict=True)
+        ]
+        rows[3][:] = [0.0 if gone else rewards.get(agent, 0.0) for agent, gone in zip(self._agents, left, strict=True)]
+        if all(now):
             self._idle.append(env)
         else:
             self._keep(after, env)
-        return *self._views(observations, infos, left=now), paid
+        self._see(rows[:3], observations, infos, left=now)
 
     def _replayed(self, seed: int, past: np.ndarray, batch: int) -> Any:
         """An environment in which these joint actions have been played."""
         env = self._take(batch)
         env.reset(seed=seed)
         for actions in past:
-            env.step(self._joint(env, actions))
+            env.step(self._joint(actions, self._absent(env)))
         return env
 
     def _take(self, batch: int) -> Any:
@@ -163,33 +174,34 @@ class Environments:
             self._idle.append(same)
         self._running[name] = env
 
-    def _absent(self, env: Any) -> np.ndarray:
-        playing = set(env.agents)  # a wrapped environment is slow to say so
-        return np.array([seat.agent not in playing for seat in self.seats])
+    def _absent(self, env: Any) -> list[bool]:
+        playing = env.agents  # a wrapped environment is slow to say so
+        return [agent not in playing for agent in self._agents]
 
-    def _joint(self, env: Any, actions: np.ndarray) -> dict[Any, Any]:
-        playing, chosen = set(env.agents), zip(self.seats, actions.tolist(), strict=True)
-        return {seat.agent: seat.actions[action] for seat, action in chosen if seat.agent in playing}
+    def _joint(self, actions: np.ndarray, left: list[bool]) -> dict[Any, Any]:
+        chosen = zip(self.seats, actions.tolist(), left, strict=True)
+        return {seat.agent: seat.actions[action] for seat, action, gone in chosen if not gone}
 
-    def _views(self, observations: Any, infos: Any, *, left: np.ndarray) -> tuple[Any, Any, Any]:
-        view, legal = (np.zeros(shape, dtype) for shape, dtype in self._rows[:2])
-        for index, seat in enumerate(self.seats):
-            if left[index]:
-                legal[index, : None if self.spec.stay is None else 1] = True
+    def _see(self, rows: Sequence[np.ndarray], observations: Any, infos: Any, *, left: list[bool]) -> None:
+        """Write what the seats of one environment see, over zeros."""
+        view, legal, terminated = rows
+        legal[...] = self._unmasked
+        terminated[:] = left
+        for index, (seat, gone) in enumerate(zip(self.seats, left, strict=True)):
+            if gone:
+                legal[index] = self._of_absent
                 continue
             seen, mask = seat.split(observations[seat.agent], infos.get(seat.agent))
             numbers = seen if self.is_image else seat.flat(seen)
             view[index][... if self.is_image else slice(len(numbers))] = numbers
-            legal[index, : len(seat.actions)] = True if mask is None else np.asarray(mask, bool)
-            if not legal[index].any():
-                raise ValueError(f"{self.spec.name} gives {seat.agent} no legal action; turn-based games do not fit")
-        return view, legal, left
+            if mask is not None:
+                legal[index, : len(seat.actions)] = np.asarray(mask, bool)
+                if not legal[index].any():
+                    who = f"{self.spec.name} gives {seat.agent}"
+                    raise ValueError(f"{who} no legal action; turn-based games do not fit")
 
-    def _empty(self, batch: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-        return tuple(np.zeros((*batch, *shape), dtype) for shape, dtype in self._rows)
-
-    def _is_last(self, past: np.ndarray) -> bool:
-        return len(past) + 1 >= self.spec.horizon
+    def _empty(self, count: int) -> tuple[np.ndarray, ...]:
+        return tuple(np.zeros((count, *shape), dtype) for shape, dtype in self._rows)
 
 
 def _checked(env: Any, name: str) -> ParallelEnv:
@@ -229,6 +241,5 @@ def _horizon(env: ParallelEnv, name: str) -> int:
     raise ValueError(f"{name!r} does not say how long an episode is; add ?horizon=200, or as many steps as it has")
 
 
-def _write(result: Sequence[np.ndarray], index: tuple[int, ...], rows: Sequence[Any]) -> None:
-    for array, row in zip(result, rows, strict=True):
-        array[index] = row
+def _in_batch(arrays: Sequence[np.ndarray], batch: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    return tuple(array.reshape(*batch, *array.shape[1:]) for array in arrays)
