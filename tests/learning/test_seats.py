@@ -24,6 +24,7 @@ from hopplus.learning.config import (
     ModellingConfig,
     PPOConfig,
     ReplayConfig,
+    UtilitiesConfig,
     WorldTrainingConfig,
 )
 from hopplus.learning.learner import train_step
@@ -102,6 +103,7 @@ IMAGINING = {
     "replay": ReplayConfig(size=128, envs=4),
     "world_training": WorldTrainingConfig(minibatches=2, minibatch_size=16),
     "imagination": ImaginationConfig(real_ratio=0.5, length=4, counterfactual=0.5, trust=False),
+    "utilities": UtilitiesConfig(share=0.5),
 }
 
 
@@ -216,6 +218,29 @@ def test_seats_draw_from_streams_of_their_own():
     assert 0.2 < np.mean(actions[:, 0] == actions[:, 1]) < 0.8
     np.testing.assert_array_equal(actions[:, 0], changed[:, 0])
     assert np.any(actions[:, 1] != changed[:, 1])
+
+
+def test_the_noise_of_searches_differs_between_updates_and_seeds():
+    """It was drawn from the view alone: the noise at a view that recurs never averaged out, and all seeds shared it."""
+    game = StagHunt(grid=Board(3, 3), horizon=6)
+    task = Task(game, Lineup(()), 2)
+    few = PlanningConfig(kind="search", search=SearchConfig(trees=2, simulations=4, depth=3))
+    config = replace(CONFIG, opponents=OPPONENTS["hop"], planning=few, rollout_steps=1)
+    state = start_of(config, task)
+    play = jax.jit(lambda state: learner.play(config, task, state).steps.planned)
+    another = jax.random.split(jax.random.key(9), 4)
+    planned = [
+        play(each)
+        for each in (
+            state,
+            state,
+            replace(state, num_updates=state.num_updates + 1),
+            replace(state, keys=replace(state.keys, seats=another)),
+        )
+    ]
+    np.testing.assert_array_equal(planned[0], planned[1])
+    for other in planned[2:]:
+        assert np.mean(np.any(planned[0] != other, axis=-1)) > 0.5
 
 
 def test_a_seat_that_has_left_is_no_data():

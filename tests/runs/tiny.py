@@ -28,7 +28,7 @@ def compile_rarely(monkeypatch) -> None:
     compiled, compile_program = {}, training.compile_program
 
     def remembered(config, task, keys):
-        name = f"{config} {replace(task, num_updates=0)} {keys.shape}"
+        name = f"{config} {replace(task, schedule=0)} {keys.shape}"
         return compiled[name] if name in compiled else compiled.setdefault(name, compile_program(config, task, keys))
 
     monkeypatch.setattr(training, "compile_program", remembered)

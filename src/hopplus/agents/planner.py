@@ -1,7 +1,7 @@
 """A trained agent that plans before it acts: it passes its beliefs, opponent models and critic to a planner.
 
-Every tree has its own co-players, whose goals are drawn from the belief. A plan is a pure function of the seat's view
-and state, so a planner can take any seat.
+Every tree has its own co-players, whose goals are drawn from the belief. After training a plan is a pure function of
+the seat's view and state, so a planner can take any seat.
 """
 
 from collections.abc import Callable
@@ -64,10 +64,10 @@ class Planner(Policy):
         beliefs = self.player.update_beliefs(observation, state)
         return self.decide(self.plan(observation, beliefs), observation, legal, beliefs), beliefs
 
-    def plan(self, observation: Observation, beliefs: BeliefState) -> Plan:
-        """The value of each own action."""
+    def plan(self, observation: Observation, beliefs: BeliefState, key: Key[Array, ""] | None = None) -> Plan:
+        """The value of each own action; see `plan_in`."""
         model = Model(self.game, self.evaluate, self.predict_others, self.discount)
-        return self.plan_in(model, observation, beliefs, lambda goals: goals)
+        return self.plan_in(model, observation, beliefs, lambda goals: goals, key)
 
     def plan_in(
         self,
@@ -75,13 +75,18 @@ class Planner(Policy):
         observation: Observation,
         beliefs: BeliefState,
         others_state: Callable[[Float32[Array, "others goal"]], PolicyState],
+        key: Key[Array, ""] | None = None,
     ) -> Plan:
-        """The plan in a given model; `others_state` gives its state of co-players that have these goals."""
-        goal_key, key = jax.random.split(key_of(jax.random.key(0), observation))
+        """The plan in a given model; `others_state` gives its state of co-players that have these goals.
+
+        Without a key it is a pure function of the view. A learner gives a key, since the noise of a view that recurs
+        would otherwise be the same in every update and never average out.
+        """
+        goal_key, plan_key = jax.random.split(key_of(jax.random.key(0) if key is None else key, observation))
         goals = self.player.goals.draw(beliefs, self.planning.search.trees, key=goal_key)
         others_states = jax.vmap(others_state)(goals)
         state = model.game.from_view(observation)
-        return planner_of(self.planning)(model, state, others_states, key=key)
+        return planner_of(self.planning)(model, state, others_states, key=plan_key)
 
     def decide(
         self, plan: Plan, observation: Observation, legal: Bool[Array, " actions"], beliefs: BeliefState

@@ -29,7 +29,8 @@ class Agent(eqx.Module):
 
     def init(self, config: LearnerConfig, spec: GameSpec, goal_size: int, *, key: Key[Array, ""]) -> Trained:
         """The policy of one learner before its first update, with its optimiser."""
-        params = actor_critic.init(config.network, spec, goal_size, key=key)
+        num_goals = spec.num_agents if config.utilities.is_used else spec.num_agents - 1
+        params = actor_critic.init(config.network, spec, goal_size, num_goals, key=key)
         return init_trained(ppo.optimizer(config.ppo), params)
 
     def update(
@@ -45,7 +46,7 @@ class Agent(eqx.Module):
         """The policy after one update, and its metrics by name.
 
         `batch` has the samples of one learner, [seats it plays, samples]; samples that are not `active` are padding.
-        `remaining` is the share of the run that is left.
+        `remaining` is the share of the schedule that is left.
         """
         shared = {"value_scale": value_scale, "remaining": remaining, "key": key}
         if batch.recurrent is None:

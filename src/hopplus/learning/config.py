@@ -175,6 +175,29 @@ class ImaginationConfig:
 
 
 @dataclass(frozen=True)
+class UtilitiesConfig:
+    """Self-play in which some seats are after something else than the game's reward."""
+
+    share: float = 0.0
+    """The share of environments in which a seat may be paid for one kind of event only, or act at random."""
+    own: float = 0.5
+    """There, how often a seat keeps the game's reward."""
+    reward: float = 0.3
+    """What such an event pays, in units of the game's largest reward."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there are such environments."""
+        return self.share > 0
+
+    def check(self) -> None:
+        """Raise if a setting is out of range."""
+        for name in ("share", "own"):
+            check_number("utilities", name, getattr(self, name), 0 <= getattr(self, name) < 1, "from 0 to below 1")
+        check_number("utilities", "reward", self.reward, self.reward > 0, "above 0")
+
+
+@dataclass(frozen=True)
 class LearnerConfig:
     """How an agent learns."""
 
@@ -182,6 +205,9 @@ class LearnerConfig:
     """Parallel environments, for each seed."""
     rollout_steps: int = 36
     """Steps of every environment between two updates."""
+    schedule: int | None = None
+    """Environment steps over which the entropy bonus and the learning rates of models fall to their final values, where
+    they stay; None: the whole run. With a number, the result does not depend on when the run ends."""
     sharing: Literal["independent", "shared"] = "independent"
     """Whether each learning seat has its own parameters, or all share one set."""
     network: ActorCriticConfig = field(default_factory=ActorCriticConfig)
@@ -200,6 +226,8 @@ class LearnerConfig:
     """What is imagined with these models."""
     planning: PlanningConfig = field(default_factory=PlanningConfig)
     """Whether the agent plans in training: its policy then learns what planning found, instead of PPO's objective."""
+    utilities: UtilitiesConfig = field(default_factory=UtilitiesConfig)
+    """Self-play with seats that are after something else."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """The objective."""
     mesh: MeshConfig = field(default_factory=MeshConfig)
@@ -211,8 +239,10 @@ class LearnerConfig:
         A run calls this; raised on creation, tyro would wrap the reason.
         """
         parts = (self.network, self.opponents, self.modelling, self.replay, self.world, self.world_training)
-        for part in (*parts, self.imagination, self.planning, self.ppo, self.mesh):
+        for part in (*parts, self.imagination, self.planning, self.utilities, self.ppo, self.mesh):
             part.check()
+        if self.utilities.is_used and not self.opponents.goals.has_labels:
+            raise ValueError("--utilities.share needs the game's events as goals; give --goals.kind hindsight")
         if self.planning.is_used:
             if not self.opponents.is_used:
                 raise ValueError("--planning.kind needs opponent models; give --others.models each or shared")
@@ -239,6 +269,8 @@ class LearnerConfig:
         for name, value in (("envs", self.envs), ("rollout-steps", self.rollout_steps)):
             if value < 1:
                 raise ValueError(f"--{name} is {value}; give 1 or more")
+        if self.schedule is not None and self.schedule < self.steps_per_update:
+            raise ValueError(f"--schedule is {self.schedule}; give {self.steps_per_update} steps, one update, or more")
 
     @property
     def steps_per_update(self) -> int:

@@ -28,23 +28,28 @@ def start(game: Game, num_envs: int) -> EpisodeStats:
 
 
 def add_steps(episodes: EpisodeStats, steps: Trajectory) -> tuple[EpisodeStats, EpisodeStats, Float32[Array, ""]]:
-    """The statistics after the steps, the mean over the episodes that ended, and how many ended."""
+    """The statistics after the steps, the mean over the episodes that ended, and how many ended.
+
+    Episodes in which a seat was after something else than the game's reward do not count.
+    """
     over = jnp.all(steps.terminated_after, axis=-1)
+    is_counted = jnp.ones_like(over) if steps.kinds is None else jnp.all(steps.kinds == 0, axis=-1)
 
     def one_step(carry, step):
         episodes, ended = carry
-        new, over = step
+        new, over, is_counted = step
         episodes = jax.tree.map(jnp.add, episodes, new)
         counted = jax.tree.map(lambda now: jnp.where(_like(over, now), now, 0.0), episodes)
-        ended = jax.tree.map(jnp.add, ended, counted)
+        added = jax.tree.map(lambda now: jnp.where(_like(is_counted, now), now, 0.0), counted)
+        ended = jax.tree.map(jnp.add, ended, added)
         episodes = jax.tree.map(jnp.subtract, episodes, counted)
         return (episodes, ended), None
 
     new = EpisodeStats(steps.rewards, steps.in_game.astype(jnp.float32), steps.events.astype(jnp.float32))
-    by_time = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), (new, over))
+    by_time = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), (new, over, is_counted))
     zeros = jax.tree.map(jnp.zeros_like, episodes)
     (episodes, ended), _ = jax.lax.scan(one_step, (episodes, zeros), by_time)
-    count = jnp.sum(over).astype(jnp.float32)
+    count = jnp.sum(over & is_counted).astype(jnp.float32)
     return episodes, jax.tree.map(lambda totals: jnp.sum(totals, axis=0) / count, ended), count
 
 

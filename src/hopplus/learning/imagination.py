@@ -237,6 +237,8 @@ def imagined_batch(
     num_samples = num_envs * config.imagination.length
     batch, rewards, depth = jax.tree.map(lambda leaf: leaf.reshape(num_seats, num_samples, *leaf.shape[5:]), imagined)
     weights = weights_by_depth(trust, depth)
+    own = real.goals.shape[-2] - batch.goals.shape[-2]  # an imagined ego is after the game's reward: zeros
+    batch = replace(batch, goals=jnp.pad(batch.goals, ((0, 0), (0, 0), (0, own), (0, 0))))
     return mixed(config.imagination, real, batch, weights), _metrics(batch, rewards, depth, weights)
 
 

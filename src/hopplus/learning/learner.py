@@ -20,9 +20,10 @@ from hopplus.core.devices import by_seeds, on_seeds, over_devices
 from hopplus.core.numerics import Metrics
 from hopplus.core.streams import at, stream, with_keys, without_keys
 from hopplus.games.game import ego_order
-from hopplus.games.rollout import init_env
-from hopplus.learning import episodes, opponents, replay, worlds
+from hopplus.games.rollout import EnvState, init_env
+from hopplus.learning import episodes, opponents, replay, utilities, worlds
 from hopplus.learning.config import LearnerConfig
+from hopplus.learning.episodes import EpisodeStats
 from hopplus.learning.imagination import ImaginedPlayers, branches, imagined_batch
 from hopplus.learning.opponent_data import (
     first_envs,
@@ -34,7 +35,7 @@ from hopplus.learning.opponents import OpponentBatch
 from hopplus.learning.optim import Trained, init_trained
 from hopplus.learning.ppo import Batch, make_batch
 from hopplus.learning.record import record
-from hopplus.learning.rollout import Seats, collect
+from hopplus.learning.rollout import Seats, Trajectory, collect
 from hopplus.learning.state import Experience, Keys, Learner, LearnerData, LearnerState, Task, UpdateContext
 from hopplus.learning.trust import trust_of
 from hopplus.models import world
@@ -90,6 +91,7 @@ def seats_of(config: LearnerConfig, task: Task, learners: Learner) -> Seats:
         num_learning=task.num_learning,
         planning=config.planning,
         discount=config.ppo.discount,
+        has_kinds=config.utilities.is_used,
     )
 
 
@@ -116,10 +118,13 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
 def play(config: LearnerConfig, task: Task, state: LearnerState) -> Experience:
     """The first half of an update: step all environments, and prepare what each seat learns from."""
     seats = seats_of(config, task, state.learners)
+    if config.planning.is_used:
+        plan_keys = jax.vmap(lambda key: at(key, "plan", state.num_updates))(state.keys.seats[: task.num_learning])
+        seats = replace(seats, plan_keys=jax.random.key_data(plan_keys))
     envs, steps, last_values = collect(
         task.game,
         seats,
-        state.envs,
+        with_next_kinds(config, task, state),
         config.rollout_steps,
         seat_keys=jax.vmap(lambda key: at(key, "act", state.num_updates))(state.keys.seats),
         env_key=at(state.keys.run, "tables", state.num_updates),
@@ -131,8 +136,7 @@ def play(config: LearnerConfig, task: Task, state: LearnerState) -> Experience:
     output = replace(output, beliefs=seats.goals.reset_counts(output.beliefs))
     envs = replace(envs, policy_state=(output, others_state))
     running, ended, num_ended = episodes.add_steps(state.episodes, steps)
-    ranked = config.ppo.ranked_reward
-    paid = episodes.ranked(state.episodes, steps, ranked) if ranked else steps
+    batch = policy_batch(config, task, state.episodes, steps, last_values)
     data = opponent_data(config, task.game, seats.opponents, state.envs, steps) if config.opponents.is_used else None
     buffer, transitions = replay.add_steps(config.replay, state.replay, steps)
     return Experience(
@@ -142,13 +146,37 @@ def play(config: LearnerConfig, task: Task, state: LearnerState) -> Experience:
         last_values=last_values,
         ended=ended,
         num_ended=num_ended,
-        batch=make_batch(config.ppo, paid, last_values),
+        batch=batch,
         opponent_data=data,
         goal_data=first_envs(data, config.modelling.goal_envs) if config.opponents.goals.is_latent else None,
         branches=branches(config, task.game, envs, steps),
         replay=buffer,
         transitions=transitions,
     )
+
+
+def with_next_kinds(config: LearnerConfig, task: Task, state: LearnerState) -> EnvState:
+    """The environments with what their seats are after from their next episodes on, if that may differ."""
+    output, others_state = state.envs.policy_state
+    if output.kinds is None:
+        return state.envs
+    keys = jax.vmap(lambda key: at(key, "kinds", state.num_updates))(state.keys.seats[: task.num_learning])
+    env_key = at(state.keys.run, "chances of kinds", state.num_updates)
+    kinds = utilities.draw_kinds(config.utilities, task.game.spec, config.envs, seat_keys=keys, env_key=env_key)
+    return replace(state.envs, policy_state=(replace(output, next_kinds=kinds), others_state))
+
+
+def policy_batch(
+    config: LearnerConfig, task: Task, running: EpisodeStats, steps: Trajectory, last_values: Array
+) -> Batch:
+    """What the policies learn from, [seats, envs, time]."""
+    if config.ppo.ranked_reward:
+        steps = episodes.ranked(running, steps, config.ppo.ranked_reward)
+    if (kinds := steps.kinds) is None:
+        return make_batch(config.ppo, steps, last_values)
+    size = goal_model(config.opponents, task.game).size
+    steps = utilities.paid(task.game.spec, steps, config.utilities.reward * value_scale(task))
+    return utilities.with_kinds(task.game.spec, make_batch(config.ppo, steps, last_values), kinds, size)
 
 
 def learn_all(
@@ -167,7 +195,7 @@ def learn_all(
         key=state.keys.learners,
         seat_keys=_seats_by_learner(seat_keys, num_learners),
     )
-    remaining = 1.0 - state.num_updates / task.num_updates
+    remaining = jnp.maximum(1.0 - state.num_updates / task.schedule, 0.0)
     context = UpdateContext(remaining, state.num_updates, experience.replay, experience.transitions)
 
     def learn_some(context: UpdateContext, parts: tuple[Learner, LearnerData]) -> tuple[Learner, Metrics]:
@@ -283,12 +311,12 @@ def train_block(
 ) -> tuple[LearnerState, Metrics]:
     """Some updates of all seeds, `most` at most; the metrics of these updates are filled in.
 
-    `counts`: how many updates now, and how many in the whole run. Seeds take turns: smaller arrays stay in caches, and
-    the program of a seed does not depend on their number.
+    `counts`: how many updates now, and over how many schedules run. Seeds take turns: smaller arrays stay in caches,
+    and the program of a seed does not depend on their number.
     """
 
     def some_seeds(states: LearnerState, counts: Int32[Array, "2"]) -> tuple[LearnerState, Metrics]:
-        num_updates, run = counts[0], replace(task, num_updates=counts[1])
+        num_updates, run = counts[0], replace(task, schedule=counts[1])
         num_seeds = len(states.num_updates)
         numbers = without_keys(states)  # JAX cannot see that the keys of a seed are used once in its turn
 

@@ -85,6 +85,8 @@ def opponent_data(
         return seats_first(leaf[:, :, order[:, 1:]])
 
     valid = seats_first(steps.in_game[:, :, order[:, :1]]) & of_others(steps.in_game)
+    if steps.kinds is not None:
+        valid &= of_others(steps.kinds <= len(game.spec.events))
     observation = jax.tree.map(seats_first, steps.observation)
     goals = goal_model(config.opponents, game)
     return OpponentData(

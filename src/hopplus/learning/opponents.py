@@ -120,7 +120,7 @@ def update(
     remaining: Float32[Array, ""],
     keys: Key[Array, " seats"],
 ) -> tuple[Trained, Metrics]:
-    """All gradient steps of one learner; `remaining` is the share of the run that is left.
+    """All gradient steps of one learner; `remaining` is the share of the schedule that is left.
 
     The settings are those of one seat; every seat counts as much in the loss.
     """

@@ -30,5 +30,5 @@ def apply_gradient(
 
 
 def falling(rate: float, final_share: float, remaining: Float32[Array, ""]) -> Float32[Array, ""]:
-    """A rate that falls linearly to a share of itself; `remaining` is the share of the run that is left."""
+    """A rate that falls linearly to a share of itself; `remaining` is the share of the schedule that is left."""
     return rate * (final_share + (1 - final_share) * remaining)

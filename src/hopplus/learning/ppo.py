@@ -174,7 +174,7 @@ def update(
     remaining: Float32[Array, ""],
     key: Key[Array, ""],
 ) -> tuple[Trained, Metrics]:
-    """All epochs over one learner's batch; `remaining` is the share of the run that is left."""
+    """All epochs over one learner's batch; `remaining` is the share of the schedule that is left."""
     entropy_coefficient = entropy_bonus(config, remaining)
     transform = optimizer(config)
 

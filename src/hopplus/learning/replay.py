@@ -54,9 +54,12 @@ def add_steps(
     """The buffer with the steps of the first environments added; also their transitions, [rows, ...]."""
     if steps.transition is None:
         return None, None
-    parts = (steps.transition, steps.observation["last_actions"], steps.events, steps.terminated_after)
-    transition, last_actions, events, terminated = jax.tree.map(lambda leaf: leaf[: config.envs], parts)
-    kept = Kept(transition, _in_seat_order(last_actions), *events_ahead(events, jnp.all(terminated, axis=-1)))
+    parts = (steps.transition, steps.observation["last_actions"], steps.events, steps.terminated_after, steps.kinds)
+    transition, last_actions, events, terminated, kinds = jax.tree.map(lambda leaf: leaf[: config.envs], parts)
+    labels, until = events_ahead(events, jnp.all(terminated, axis=-1))
+    if kinds is not None:  # who acts at random reaches events by chance
+        labels = jnp.where(kinds <= events.shape[2], labels, events.shape[2])
+    kept = Kept(transition, _in_seat_order(last_actions), labels, until)
     rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: config.size], kept)
     return buffer(config).add(replay, rows), rows.transition
 

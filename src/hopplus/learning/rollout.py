@@ -7,7 +7,7 @@ from typing import Protocol
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Int32, Key
+from jaxtyping import Array, Bool, Float32, Int32, Key, UInt32
 
 from hopplus.agents.config import OpponentsConfig, PlanningConfig
 from hopplus.agents.goals import BeliefState, GoalModel, goal_model
@@ -15,6 +15,7 @@ from hopplus.agents.opponents import OpponentModels
 from hopplus.agents.planner import Planner
 from hopplus.agents.player import Player
 from hopplus.core.devices import over_devices
+from hopplus.core.numerics import LEAST
 from hopplus.games.board import random_words
 from hopplus.games.coplayers import Lineup, PolicyState
 from hopplus.games.fields import Observation
@@ -22,6 +23,7 @@ from hopplus.games.game import Game, steps_passed
 from hopplus.games.rollout import EnvState, JointPolicy, Step, rollout, uniforms_from_words
 from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.world import Outcome, Situation, Transition
+from hopplus.planning.beliefs import uniform
 
 
 class PolicyOutput(eqx.Module):
@@ -31,6 +33,10 @@ class PolicyOutput(eqx.Module):
     beliefs: BeliefState
     hidden: Float32[Array, "*batch seats hidden"] | None = None
     """The recurrent state that the seats acted from; None without memory."""
+    kinds: Int32[Array, "*batch seats"] | None = None
+    """What each seat is after (`learning.utilities`); None where all are after the game's reward."""
+    next_kinds: Int32[Array, "*batch seats"] | None = None
+    """The same, from the next episode on."""
 
 
 class Seats(eqx.Module):
@@ -47,6 +53,10 @@ class Seats(eqx.Module):
     planning: PlanningConfig = eqx.field(static=True, default=PlanningConfig())
     """How the learning seats plan in training, if they do."""
     discount: float = eqx.field(static=True, default=0.99)
+    has_kinds: bool = eqx.field(static=True, default=False)
+    """Whether seats may be after something else than the game's reward."""
+    plan_keys: UInt32[Array, "seats words"] | None = None
+    """What each seat's plans draw with in this update, as plain numbers; without it the same views draw the same."""
 
     @property
     def goals(self) -> GoalModel:
@@ -56,15 +66,20 @@ class Seats(eqx.Module):
     def init(self) -> PolicyState:
         first = replace(self.goals.start(), hidden=self.params.start())
         by_seat = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.num_learning, *leaf.shape)), first)
-        output = PolicyOutput(jnp.zeros(self.num_learning, jnp.float32), by_seat, by_seat.hidden)
+        kinds = jnp.zeros(self.num_learning, jnp.int32) if self.has_kinds else None
+        output = PolicyOutput(jnp.zeros(self.num_learning, jnp.float32), by_seat, by_seat.hidden, kinds, kinds)
         return output, self.co_players.init()
 
     def next_episode(self, state: PolicyState) -> PolicyState:
         output, others_state = state
         beliefs = jax.vmap(self.goals.next_episode, axis_size=self.num_learning)(output.beliefs)
         first, _ = self.init()
+        if output.kinds is not None:
+            met = jnp.all(output.kinds == output.next_kinds)
+            beliefs = jax.tree.map(lambda known, fresh: jnp.where(met, known, fresh), beliefs, first.beliefs)
         beliefs = replace(beliefs, hidden=first.hidden)
-        output = PolicyOutput(jnp.zeros_like(output.values), beliefs, first.hidden)
+        kinds = output.next_kinds
+        output = PolicyOutput(jnp.zeros_like(output.values), beliefs, first.hidden, kinds, kinds)
         return output, self.co_players.next_episode(others_state)
 
     def __call__(
@@ -78,24 +93,38 @@ class Seats(eqx.Module):
             jax.tree.map(lambda leaf: leaf[learning], observations),
             legal[learning],
             output.beliefs,
+            output.kinds,
+            self.plan_keys,
         )
-        output = PolicyOutput(values, beliefs, output.beliefs.hidden)
+        output = replace(output, values=values, beliefs=beliefs, hidden=output.beliefs.hidden)
         if not self.co_players.policies:
             return probabilities, (output, others_state)
         seen = jax.tree.map(lambda leaf: leaf[others], observations)
         scripted, others_state = self.co_players(seen, legal[others], others_state)
         return jnp.concatenate([probabilities, scripted]), (output, others_state)
 
-    def _one_seat(self, params, opponents, observation, legal, beliefs):
+    def _one_seat(self, params, opponents, observation, legal, beliefs, kind, plan_key):
         """Action probabilities, value and beliefs of one learning seat."""
         hidden, beliefs = beliefs.hidden, self.goals.update(opponents, observation, beliefs)
-        log_probabilities, value, hidden = params.step(hidden, observation, legal, beliefs.goals)
+        goals = beliefs.goals
+        if kind is not None:
+            goals = jnp.concatenate([goals, own_goal(kind, self.goals.size)[None]])
+        log_probabilities, value, hidden = params.step(hidden, observation, legal, goals)
         beliefs = replace(beliefs, hidden=hidden)
+        if kind is not None:
+            by_chance = jnp.log(jnp.maximum(uniform(legal), LEAST))
+            log_probabilities = jnp.where(kind > len(self.game.spec.events), by_chance, log_probabilities)
         if not self.planning.is_used:
             return jnp.exp(log_probabilities), value, beliefs
         player = Player(params, opponents, self.game, self.config)
         planner = Planner(player, self.game, self.planning, self.discount)
-        return planner.explore(planner.plan(observation, beliefs), log_probabilities), value, beliefs
+        plan = planner.plan(observation, beliefs, None if plan_key is None else jax.random.wrap_key_data(plan_key))
+        return planner.explore(plan, log_probabilities), value, beliefs
+
+
+def own_goal(kind: Int32[Array, "*batch"], size: int) -> Float32[Array, "*batch goal"]:
+    """What a policy reads about its own seat: zeros for the game's reward, otherwise the kind, one-hot."""
+    return jax.nn.one_hot(kind - 1, size)
 
 
 class Trajectory(eqx.Module):
@@ -125,6 +154,8 @@ class Trajectory(eqx.Module):
     """The recurrent states that the seats acted from; None without memory."""
     planned: Float32[Array, "*batch seats actions"] | None
     """The seats' planned action probabilities, as targets of their policies."""
+    kinds: Int32[Array, "*batch seats"] | None = None
+    """What each seat was after; None where all were after the game's reward."""
 
 
 class Players(JointPolicy, Protocol):
@@ -185,6 +216,7 @@ def _record(game: Game, num_learning: int, with_transitions: bool, with_plans: b
         transition=_transition(game, step) if with_transitions else None,
         hidden=output.hidden,
         planned=step.probabilities[learning] if with_plans else None,
+        kinds=output.kinds,
     )
 
 

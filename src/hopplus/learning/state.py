@@ -19,14 +19,14 @@ from hopplus.models.world import Transition
 
 
 class Task(eqx.Module):
-    """What is learned: a game, the fixed co-players, and the length of the run."""
+    """What is learned: a game, the fixed co-players, and the length of schedules."""
 
     game: Game
     co_players: Lineup
     """They take the last seats; empty for self-play."""
-    num_updates: int | Int32[Array, ""]
-    """The length of the whole run, over which schedules run. A number that a program gets when it runs, so that one
-    program serves runs of every length."""
+    schedule: int | Int32[Array, ""]
+    """The number of updates over which schedules run. A number that a program gets when it runs, so that one program
+    serves schedules of every length."""
     agent: Agent = Agent()
     """How the policies start and learn."""
     keep_prior: bool = eqx.field(static=True, default=False)
@@ -98,7 +98,7 @@ class UpdateContext(eqx.Module):
     """What all learners of one update share."""
 
     remaining: Float32[Array, ""]
-    """The share of the run that is left."""
+    """The share of the schedule that is left."""
     update: Int32[Array, ""]
     replay: PyTree[Array] | None
     transitions: Transition | None

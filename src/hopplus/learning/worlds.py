@@ -49,7 +49,7 @@ def update(
     remaining: Float32[Array, ""],
     key: Key[Array, ""],
 ) -> tuple[Trained, Metrics]:
-    """All gradient steps of all members, [members, ...]; `remaining` is the share of the run that is left.
+    """All gradient steps of all members, [members, ...]; `remaining` is the share of the schedule that is left.
 
     Boards are read in the learner's own order of seats: a sum over seats then has the same bits in every seat.
     """

@@ -77,7 +77,7 @@ class ActorCritic(PolicyNetwork):
 
     def step(self, hidden, observation, legal, goals):
         inputs = jnp.concatenate([features(self.fields, observation), goals.reshape(-1)])
-        inputs = self.trunk(inputs)
+        inputs = self.trunk(jnp.pad(inputs, (0, self.trunk.num_inputs - len(inputs))))
         if self.memory is not None:
             assert hidden is not None
             inputs = hidden = self.memory(hidden, inputs)
@@ -96,16 +96,25 @@ class ActorCritic(PolicyNetwork):
         return hidden @ self.heads.weight[-1] + self.heads.bias[-1]
 
 
-def init(config: ActorCriticConfig, spec: GameSpec, goal_size: int = 0, *, key: Key[Array, ""]) -> ActorCritic:
+def init(
+    config: ActorCriticConfig,
+    spec: GameSpec,
+    goal_size: int = 0,
+    num_goals: int | None = None,
+    *,
+    key: Key[Array, ""],
+) -> ActorCritic:
     """A policy that starts almost uniform, and a critic that starts near zero.
 
-    Besides its view it reads `goal_size` numbers about the goal of each co-player.
+    Besides its view it reads `num_goals` goals of `goal_size` numbers each, by default one of each co-player; one more
+    is its own. Where it is given fewer, it reads zeros.
     """
     has_memory = config.memory == "gru"
     trunk_key, heads_key, *memory_key = jax.random.split(key, 3 if has_memory else 2)
     width = config.memory_size if has_memory else config.hidden[-1]
     gains = [0.01] * spec.num_actions + [1.0]
-    num_inputs = num_features(spec.observation) + (spec.num_agents - 1) * goal_size
+    num_goals = spec.num_agents - 1 if num_goals is None else num_goals
+    num_inputs = num_features(spec.observation) + num_goals * goal_size
     return ActorCritic(
         trunk=init_mlp(num_inputs, config.hidden, key=trunk_key),
         heads=init_heads(width, gains, key=heads_key),

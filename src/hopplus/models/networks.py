@@ -23,6 +23,10 @@ class MLP(eqx.Module):
 
     layers: tuple[Dense, ...]
 
+    @property
+    def num_inputs(self) -> int:
+        return self.layers[0].weight.shape[0]
+
     def __call__(self, inputs: Float32[Array, " inputs"]) -> Float32[Array, " outputs"]:
         for layer in self.layers:
             inputs = jnp.tanh(layer(inputs))

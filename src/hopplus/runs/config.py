@@ -101,6 +101,11 @@ class RunConfig:
     def num_updates(self) -> int:
         return self.steps // self.learner.steps_per_update
 
+    @property
+    def schedule_updates(self) -> int:
+        """The number of updates over which schedules run."""
+        return (self.learner.schedule or self.steps) // self.learner.steps_per_update
+
     @cached_property
     def evaluation_game(self) -> "Game":
         """The game on its whole board, without a curriculum."""
@@ -110,7 +115,7 @@ class RunConfig:
 
     @cached_property
     def task(self) -> "Task":
-        """The game, the fixed co-players and the length of the run; raises if the settings contradict each other."""
+        """The game, the fixed co-players and the length of schedules; raises if the settings contradict each other."""
         from hopplus.games.coplayers import Lineup
         from hopplus.games.lineups import read_policies
         from hopplus.learning.agent import Agent
@@ -125,7 +130,7 @@ class RunConfig:
                 f"name {seats - 1} at most, so that a seat is left to learn"
             )
         agent = own_agent(self.agent) or Agent()
-        return Task(game, Lineup(others), self.num_updates, agent, keep_prior=self.pretrained is not None)
+        return Task(game, Lineup(others), self.schedule_updates, agent, keep_prior=self.pretrained is not None)
 
     def _training_game(self) -> "Game":
         from hopplus.games.presets import PRESETS

@@ -200,12 +200,14 @@ def _check_same(folder: Path, written: dict[str, Any], wanted: dict[str, Any]) -
     if wanted["steps"] != steps and (annealed := _annealed(wanted)):
         raise ValueError(
             f"{folder} holds a run in which {annealed} over its {steps} steps, so it cannot become longer; give "
-            f"--steps {steps}, or another folder with --out"
+            f"--steps {steps}, or another folder with --out. Runs with --schedule can be continued"
         )
 
 
 def _annealed(flat: dict[str, Any]) -> str | None:
     """The schedule that depends on the length of the run, in words; None if there is none."""
+    if flat["learner.schedule"] is not None:
+        return None
     if flat["learner.ppo.entropy_coefficient"] != flat["learner.ppo.final_entropy_coefficient"]:
         return "the entropy bonus falls (unless --ppo.final-entropy-coefficient is the same as the first)"
     if flat["learner.opponents.others.models"] != "none":

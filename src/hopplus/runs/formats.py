@@ -1,9 +1,9 @@
 """The format of run folders, pretraining folders and studies, and what brings an older one up to date.
 
-From format 1 on, every version reads all formats up to its own: load, evaluate, report, doctor. A change of the
-settings or of the arrays in a checkpoint is a new format: write a `Migration`, append it to `MIGRATIONS`, and add
-golden folders of the new format with `python scripts/golden.py` (tests/golden). A run is resumed only in its own
-format.
+From format 1 on, every version reads all formats up to its own: load, evaluate, report, doctor. A new setting of the
+learner goes into `ADDED_TO_LEARNER`, with the value that acts as before. Any other change of the settings or of the
+arrays in a checkpoint is a new format: write a `Migration`, append it to `MIGRATIONS`, and add golden folders of the
+new format with `python scripts/golden.py` (tests/golden). A run is resumed only in its own format.
 """
 
 from collections.abc import Callable
@@ -33,13 +33,20 @@ class Migration:
 MIGRATIONS: tuple[Migration, ...] = ()
 """The first leads from format 1 to format 2."""
 FORMAT = 1 + len(MIGRATIONS)
+ADDED_TO_LEARNER: Settings = {"schedule": None, "utilities": {"share": 0.0, "own": 0.5, "reward": 0.3}}
+"""Settings that are newer than the last format, with the values that act as if they were not there."""
 
 
 def migrated_settings(written: Settings, path: Path) -> Settings:
     """The content of a run's `config.json` in the format of today; raises if this version cannot read its format."""
     for migration in MIGRATIONS[format_of(written, path) - 1 :]:
         written = migration.settings(written)
-    return written | {"format": FORMAT}
+    return _with_added(written) | {"format": FORMAT}
+
+
+def _with_added(written: Settings) -> Settings:
+    learner = written.get("learner")
+    return written | {"learner": ADDED_TO_LEARNER | learner} if isinstance(learner, dict) else written
 
 
 def migrated_pretraining(written: Settings, path: Path) -> Settings:
@@ -54,7 +61,7 @@ def migrated_variants(written: Settings, path: Path) -> Settings:
     variants = written["variants"]
     for migration in MIGRATIONS[format_of(written, path) - 1 :]:
         variants = {name: migration.settings(settings) for name, settings in variants.items()}
-    return variants
+    return {name: _with_added(settings) for name, settings in variants.items()}
 
 
 def migrated_arrays(written: Settings, path: Path, arrays: Arrays) -> Arrays:

@@ -55,7 +55,8 @@ class Program:
 def compile_program(config: LearnerConfig, task: Task, keys: jax.Array) -> Program:
     """Compile the program once, before training; a block consumes the states that it gets (donated buffers).
 
-    A block gets the states, and how many updates it makes and the whole run has: one program serves runs of any length.
+    A block gets the states, how many updates it makes, and over how many schedules run: one program serves runs of any
+    length.
     """
     everywhere = on_every(config.mesh)
     init_seeds = jax.vmap(lambda key: init(config, task, key=key))
@@ -159,7 +160,7 @@ def _run(
         to_checkpoint = config.checkpoint_every - done % config.checkpoint_every
         num_updates = min(wanted, to_checkpoint, config.num_updates - done, MOST_UPDATES)
         started = time.perf_counter()
-        counts = jax.device_put(np.array([num_updates, config.num_updates], np.int32), everywhere)
+        counts = jax.device_put(np.array([num_updates, config.schedule_updates], np.int32), everywhere)
         states, metrics = program.block(states, counts)
         metrics = jax.device_get(metrics)
         seconds = time.perf_counter() - started

@@ -26,8 +26,7 @@ def unused_flags(learner: LearnerConfig) -> frozenset[str]:
         unused |= {"goals"} if goals.kind == "none" else {"goals.size", "goals.hidden", "goals.evidence"}
     if learner.opponents.is_used or learner.world.is_used:
         unused |= {"network.memory", "network.memory_size"}
-    if goals.kind == "hindsight":
-        unused.add("modelling.rewarded_only")
+    unused.add("modelling.rewarded_only" if goals.has_labels else "utilities")
     if not learner.world.is_used:
         unused |= {"replay", "world", "world_training"}
     if not learner.imagination.is_used:

@@ -1,0 +1,73 @@
+"""Hidden utilities: self-play in which some seats are after something else than the game's reward.
+
+In a share of the environments a seat may be paid for one kind of event only, or act at random, for some episodes in a
+row; nobody else is told. The policy reads what it is paid for, so one network plays all kinds of players, and learns
+to play with them. Self-play alone settles on one convention and shows no other. (Hidden-utility self-play, Yu et al.,
+2023; rewards are the game's events.)
+
+A seat's kind is a number: 0 for the game's reward, 1 for its first event and so on; the number after the last event is
+a seat that acts at random, from which no policy learns.
+"""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int32, Key
+
+from hopplus.games.game import GameSpec
+from hopplus.learning.config import UtilitiesConfig
+from hopplus.learning.ppo import Batch
+from hopplus.learning.rollout import Trajectory, own_goal
+
+
+def is_mixed(config: UtilitiesConfig, num_envs: int) -> Bool[np.ndarray, " envs"]:
+    """The environments in which seats may have a hidden utility, evenly spread."""
+    return np.diff(np.floor(np.arange(num_envs + 1) * config.share)) > 0
+
+
+def draw_kinds(
+    config: UtilitiesConfig,
+    spec: GameSpec,
+    num_envs: int,
+    *,
+    seat_keys: Key[Array, " seats"],
+    env_key: Key[Array, ""],
+) -> Int32[Array, "envs seats"]:
+    """The kinds of the seats in their next episodes.
+
+    Each seat keeps the game's reward with a chance of `own`. The other kinds have chances that are drawn for each
+    environment, so that every multiset of kinds is equally likely, as in Polya's urn.
+    """
+    num_kinds = len(spec.events) + 1
+    chances = jax.random.dirichlet(env_key, jnp.ones(num_kinds), (num_envs,))
+    below = jnp.cumsum(chances, axis=-1)[:, :-1]
+
+    def one_seat(key: Key[Array, ""]) -> Int32[Array, " envs"]:
+        own, kind = jax.random.uniform(key, (2, num_envs))
+        kind = 1 + jnp.sum(kind[:, None] >= below, axis=-1)
+        return jnp.where((own < config.own) | ~is_mixed(config, num_envs), 0, kind).astype(jnp.int32)
+
+    return jax.vmap(one_seat)(seat_keys).T
+
+
+def paid(spec: GameSpec, steps: Trajectory, reward: float) -> Trajectory:
+    """The steps with what each seat is paid: the game's rewards, or `reward` for its event."""
+    assert steps.kinds is not None
+    numbers = 1 + jnp.arange(len(spec.events))[:, None]
+    occurred = jnp.any(steps.events & (steps.kinds[..., None, :] == numbers), axis=-2)
+    rewards = jnp.where(steps.kinds == 0, steps.rewards, jnp.where(occurred, reward, 0.0))
+    return replace(steps, rewards=rewards.astype(steps.rewards.dtype))
+
+
+def acts_at_random(spec: GameSpec, kinds: Int32[Array, "*batch"]) -> Bool[Array, "*batch"]:
+    """Which seats act at random."""
+    return kinds > len(spec.events)
+
+
+def with_kinds(spec: GameSpec, batch: Batch, kinds: Int32[Array, "envs time seats"], size: int) -> Batch:
+    """The samples [seats, envs, time] with the own kind after the co-players' goals, and without random play."""
+    kinds = jnp.moveaxis(kinds, 2, 0)
+    goals = jnp.concatenate([batch.goals, own_goal(kinds, size)[..., None, :]], axis=-2)
+    return replace(batch, goals=goals, active=batch.active & ~acts_at_random(spec, kinds))
