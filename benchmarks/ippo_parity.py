@@ -1,12 +1,12 @@
 """`hopplus train ppo` against a bare JAX IPPO (bare_ippo.py) on games of JaxMARL: the same network, settings and steps.
 
 return       the final return, the mean of the last tenth of training: (hopplus - random) / (bare - random)
-wall-clock   seconds of hopplus over those of the bare program for five seeds, without compilation: the median of rounds
+wall-clock   seconds of hopplus over those of the bare program for all seeds, without compilation: the median of rounds
              in which both train for a few updates in turns
 
 Returns are what the agents were paid, with the shaped reward of overcooked, whose weight is 1 in both.
 
-    python benchmarks/ippo_parity.py            5 seeds of three games; about an hour on two cores
+    python benchmarks/ippo_parity.py            8 seeds of three games; about half an hour on two cores
     python benchmarks/ippo_parity.py --quick    2 seeds, a fiftieth of the steps
 """
 
@@ -31,7 +31,7 @@ from hopplus.runs.records import RETURN_TAG, read_run
 from hopplus.runs.training import MOST_UPDATES, compile_program, placed, seed_keys
 from measure import PROGRESS, print_json, print_table
 
-SEEDS, ROUNDS, UPDATES_PER_ROUND = 5, 5, 4
+SEEDS, ROUNDS, UPDATES_PER_ROUND = 8, 5, 4
 RETURN_AT_LEAST, SECONDS_AT_MOST = 0.95, 1.1
 
 
