@@ -16,6 +16,8 @@ from hopplus.learning.imagination import (
     ImaginedPlayers,
     branches,
     draw_co_player_goals,
+    held_out_envs,
+    held_out_lineups,
     imagine,
     imagined_batch,
 )
@@ -122,6 +124,18 @@ def test_every_multiset_of_goals_is_equally_likely():
     np.testing.assert_allclose(frequencies / 40_000, 0.1, atol=0.006)
 
 
+def test_held_out_lineups_of_goals_are_in_no_other_environment():
+    hindsight, config = goal_model(CONFIGS["hop"].opponents, GAME), replace(CONFIG, held_out=0.1)
+    draw = jax.jit(lambda key: draw_co_player_goals(config, hindsight, 10_000, 3, key=key))
+    drawn = jax.device_get(draw(jax.random.key(0)))
+    counts, there = drawn.goals.sum(axis=1), held_out_envs(config, 10_000)
+    assert there.sum() == 1000 and drawn.is_counterfactual[there].all()
+    kept, others = ({tuple(row) for row in counts[where].tolist()} for where in (there, ~there))
+    assert kept == {(2, 0, 1), (0, 2, 1)} and len(others) == 8 and not kept & others
+    with pytest.raises(ValueError, match="two co-players or more"):
+        held_out_lineups(3, 1)
+
+
 def test_an_imagined_episode_ends_when_the_ego_leaves():
     """What the others do afterwards is not used."""
     steps, _ = imagined()
@@ -223,6 +237,25 @@ def test_a_whole_batch_has_real_and_imagined_samples_and_says_so():
     assert float(metrics["count/samples/imagined"]) == (np.asarray(batch.active) & imagined_samples).sum() > 0
     assert {"imagined/reward_mean", "imagined/return_max", "imagined/old_value_std"} <= set(metrics)
     assert np.all(np.isfinite(batch.targets))
+
+
+def test_nothing_is_learned_from_held_out_environments():
+    _, players, members = agent()
+    _, real = small_batch(48)
+    stacked = jax.tree.map(lambda leaf: leaf[None], begin())
+    trust, played = trust_of(CONFIG, NO_ERROR), {}
+    for held_out in (0.0, 0.5):
+        learner = replace(LEARNER, imagination=replace(CONFIG, held_out=held_out))
+        program = jax.jit(partial(imagined_batch, learner))
+        played[held_out] = program(
+            players, members, trust=trust, real=real, begin=stacked, keys=jax.random.key(0)[None]
+        )
+    (batch, metrics), (without, other_metrics) = played[0.5], played[0.0]
+    per_member = CONFIG.num_envs(48, 2) // 2
+    there = np.tile(np.repeat(held_out_envs(replace(CONFIG, held_out=0.5), per_member), CONFIG.length), 2)
+    assert there.any() and not np.asarray(batch.active)[0, 48:][there].any()
+    assert np.asarray(without.active)[0, 48:][there].any() and np.asarray(batch.active)[0, 48:][~there].any()
+    assert 0 <= float(metrics["held_out/return"]) <= 10 and "held_out/return" not in other_metrics
 
 
 @pytest.mark.parametrize(

@@ -252,13 +252,14 @@ def test_a_run_whose_world_learns_more_slowly_cannot_become_longer(tmp_path):
 @pytest.mark.parametrize("agent", NAMES)
 def test_an_agent_named_in_python_is_that_agent(agent):
     """`RunConfig(agent="hop")` once trained plain PPO under the name of hop."""
-    assert RunConfig(agent=agent).learner == learner_of(agent) == RunConfig.for_agent(agent).learner
+    usual = learner_of(agent, game="stag-hunt-4x4")
+    assert RunConfig(agent=agent).learner == usual == RunConfig.for_agent(agent).learner
     few = RunConfig.for_agent(agent, game="stag-hunt-8x8", seeds=3, learner={"envs": 7})
     assert (few.agent, few.game, few.seeds, few.learner) == (
         agent,
         "stag-hunt-8x8",
         3,
-        replace(learner_of(agent), envs=7),
+        replace(learner_of(agent, game="stag-hunt-8x8"), envs=7),
     )
     if agent != "ppo":
         with pytest.raises(ValueError, match=f"the agent is {agent}, which has opponent models"):

@@ -15,6 +15,7 @@ from hopplus.learning.state import LearnerState
 from hopplus.models.config import ActorCriticConfig
 from hopplus.runs import RunConfig, run, training
 from hopplus.runs.folder import read_config
+from hopplus.runs.stopping import ended_at
 
 PROGRAM = "from hopplus.cli.main import entry; entry()"
 FLAGS = "--game matrix-stag-hunt --envs 8 --rollout-steps 10 --ppo.minibatch-size 40 --network.hidden 8 --seeds 2"
@@ -63,7 +64,8 @@ def assert_same_run(one: Path, other: Path) -> None:
         assert leaf.dtype == of_other.dtype and _bits(leaf) == _bits(of_other), jax.tree_util.keystr(path)
     assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
     updates = [line["update"] for line in read_lines(one / "metrics.jsonl")]
-    assert updates == list(range(1, read_config(one).num_updates + 1))
+    last = ended_at(one) or read_config(one).num_updates
+    assert updates == list(range(1, last + 1))
 
 
 def _bits(leaf: jax.Array) -> bytes:

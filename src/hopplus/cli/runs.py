@@ -9,6 +9,7 @@ from hopplus.cli.tables import make_table
 from hopplus.cli.verbs.runs import Runs
 from hopplus.runs.folder import CONFIG
 from hopplus.runs.records import RETURN_TAG, final_means, read_run
+from hopplus.runs.stopping import ended_at
 
 NAMES = "run, agent and game"
 
@@ -61,5 +62,6 @@ def _describe(folder: Path) -> tuple[str, list[str]]:
     evaluated = [evaluation.get(name) for name in ("mean_return", "mean_return_greedy")]
     figures = ["-" if value is None else f"{value:.3f}" for value in evaluated]
     names = escape(f"{run.config['agent']} {run.config['game']}")
-    cells = [str(run.config["seeds"]), f"{steps:,}", f"{done / steps:.0%}"]
+    share = 1 if ended_at(folder) is not None else done / steps
+    cells = [str(run.config["seeds"]), f"{done if share == 1 else steps:,}", f"{share:.0%}"]
     return f"[dim]{names}[/]", [*cells, f"{means.mean():.2f}" if means is not None else "-", *figures]

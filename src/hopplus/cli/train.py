@@ -21,6 +21,7 @@ def train_agent(training: Any) -> int:
         leave(error)
     if not is_first():
         return 0
-    print(f"trained {run.num_updates} updates of {config.learner.steps_per_update} steps, {config.seeds} seeds")
+    early = "" if run.num_updates == config.num_updates else "; held-out returns had stopped improving"
+    print(f"trained {run.num_updates} updates of {config.learner.steps_per_update} steps, {config.seeds} seeds{early}")
     print(f"next: hopplus evaluate {out}    hopplus report {out}    tensorboard --logdir {out}")
     return 0

@@ -153,6 +153,9 @@ class ImaginationConfig:
     """What imagined steps pay; zero is for experiments."""
     counterfactual: float = 0.0
     """The share of imagined environments whose co-players get goals that were not seen; the others act by belief."""
+    held_out: float = 0.0
+    """The share of imagined environments with line-ups of goals that no other environment gets, and from which nothing
+    is learned: `held_out/return` says when a run may end."""
     trust: bool = True
     """Whether imagined data counts less the worse the models predict real play."""
 
@@ -165,8 +168,8 @@ class ImaginationConfig:
         """Raise if a setting is out of range."""
         check_number("imagination", "real_ratio", self.real_ratio, 0 < self.real_ratio <= 1, "above 0, and 1 at most")
         check_counts("imagination", self, "length")
-        fine = 0 <= self.counterfactual <= 1
-        check_number("imagination", "counterfactual", self.counterfactual, fine, "between 0 and 1")
+        for name in ("counterfactual", "held_out"):
+            check_number("imagination", name, getattr(self, name), 0 <= getattr(self, name) <= 1, "between 0 and 1")
 
     def num_envs(self, real_steps: int, num_members: int) -> int:
         """Imagined environments of each seat for that many real steps: equally many for each member of the world."""
@@ -241,6 +244,8 @@ class LearnerConfig:
         parts = (self.network, self.opponents, self.modelling, self.replay, self.world, self.world_training)
         for part in (*parts, self.imagination, self.planning, self.utilities, self.ppo, self.mesh):
             part.check()
+        if self.imagination.held_out and not self.opponents.goals.has_labels:
+            raise ValueError("--imagination.held-out needs the game's events as goals; give --goals.kind hindsight")
         if self.utilities.is_used and not self.opponents.goals.has_labels:
             raise ValueError("--utilities.share needs the game's events as goals; give --goals.kind hindsight")
         if self.planning.is_used:

@@ -12,6 +12,7 @@ co-players are always met for the first time.
 
 from dataclasses import replace
 from functools import partial
+from itertools import combinations_with_replacement
 
 import equinox as eqx
 import jax
@@ -157,7 +158,30 @@ def draw_co_player_goals(
     flag_key, goal_key, urn_key = jax.random.split(key, 3)
     is_counterfactual = jax.random.bernoulli(flag_key, config.counterfactual, (num_envs,))
     fresh, num_goals = goals.draw_unseen((num_envs, num_others), key=goal_key)
-    return CoPlayerGoals(_from_urn(fresh, num_goals, key=urn_key), is_counterfactual)
+    drawn = _from_urn(fresh, num_goals, key=urn_key)
+    if not config.held_out:
+        return CoPlayerGoals(drawn, is_counterfactual)
+    kept, is_held_out = held_out_lineups(num_goals, num_others), held_out_envs(config, num_envs)
+    kinds = np.array([np.bincount(lineup, minlength=num_goals) for lineup in kept], np.float32)
+    is_taken = jnp.any(jnp.all(jnp.sum(drawn, axis=1)[:, None] == kinds, axis=-1), axis=1)
+    drawn = jnp.where(is_taken[:, None, None], drawn[:, :1], drawn)  # all have one goal, which is never held out
+    there = jax.nn.one_hot(kept[np.cumsum(is_held_out) % len(kept)], num_goals)
+    drawn = jnp.where(is_held_out[:, None, None], there, drawn)
+    return CoPlayerGoals(drawn, is_counterfactual | is_held_out)
+
+
+def held_out_envs(config: ImaginationConfig, num_envs: int) -> Bool[np.ndarray, " envs"]:
+    """The imagined environments from which nothing is learned, evenly spread."""
+    return np.diff(np.floor(np.arange(num_envs + 1) * config.held_out)) > 0
+
+
+def held_out_lineups(num_goals: int, num_others: int) -> Int32[np.ndarray, "lineups others"]:
+    """The line-ups of goals that no other environment gets: one in four of those with different goals."""
+    lineups = combinations_with_replacement(range(num_goals), num_others)
+    mixed = [lineup for lineup in lineups if len(set(lineup)) > 1]
+    if not mixed:
+        raise ValueError("--imagination.held-out needs a game with two co-players or more, and two goals; leave it out")
+    return np.array(mixed[1::4] or mixed[:1], np.int32)
 
 
 def _from_urn(
@@ -237,9 +261,22 @@ def imagined_batch(
     num_samples = num_envs * config.imagination.length
     batch, rewards, depth = jax.tree.map(lambda leaf: leaf.reshape(num_seats, num_samples, *leaf.shape[5:]), imagined)
     weights = weights_by_depth(trust, depth)
+    metrics = _metrics(batch, rewards, depth, weights)
+    if config.imagination.held_out:
+        by_env = held_out_envs(config.imagination, num_envs // num_members)
+        is_held_out = np.tile(np.repeat(by_env, config.imagination.length), num_members)
+        metrics |= _held_out_metrics(batch, rewards, depth, is_held_out)
+        batch = replace(batch, active=batch.active & ~is_held_out)
     own = real.goals.shape[-2] - batch.goals.shape[-2]  # an imagined ego is after the game's reward: zeros
     batch = replace(batch, goals=jnp.pad(batch.goals, ((0, 0), (0, 0), (0, own), (0, 0))))
-    return mixed(config.imagination, real, batch, weights), _metrics(batch, rewards, depth, weights)
+    return mixed(config.imagination, real, batch, weights), metrics
+
+
+def _held_out_metrics(batch: Batch, rewards: Array, depth: Array, is_held_out: Bool[np.ndarray, " samples"]) -> Metrics:
+    """The ego's reward in each imagined episode with a held-out line-up, started episodes counted."""
+    counted = batch.active & is_held_out
+    total = jnp.sum(jnp.where(counted, rewards, 0.0))
+    return {"held_out/return": total / jnp.maximum(jnp.sum(is_held_out & (depth == 0)), 1)}
 
 
 def _metrics(batch: Batch, rewards: Array, depth: Array, weights: Array) -> Metrics:

@@ -10,6 +10,7 @@ from hopplus.core.extensions import OBJECT, is_own, make_own, thing_of
 from hopplus.learning.config import ImaginationConfig, LearnerConfig
 from hopplus.models.config import GoalsConfig, OthersConfig, WorldConfig
 from hopplus.planning.config import SearchConfig
+from hopplus.runs.defaults import defaults_of
 
 if TYPE_CHECKING:
     from hopplus.learning.agent import Agent
@@ -41,8 +42,12 @@ def parts_of(learner: LearnerConfig) -> list[str]:
     return [name for name, is_used in parts.items() if is_used]
 
 
-def learner_of(agent: Any, learner: LearnerConfig | None = None) -> LearnerConfig:
-    """The learner settings of a named agent; what the agent does not set comes from `learner`."""
+def learner_of(agent: Any, learner: LearnerConfig | None = None, *, game: Any = None) -> LearnerConfig:
+    """The learner settings of a named agent on a game; what the agent does not set comes from `learner`."""
+    return defaults_of(agent, game).changed(_learner_of(agent, learner))
+
+
+def _learner_of(agent: Any, learner: LearnerConfig | None) -> LearnerConfig:
     if own := own_agent(agent):
         return own.settings() if learner is None else replace(own.settings(), mesh=learner.mesh)
     if agent not in NAMES:

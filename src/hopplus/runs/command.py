@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from hopplus.agents.config import PlanningConfig
-from hopplus.runs.agents import learner_of
 from hopplus.runs.config import RunConfig
 from hopplus.runs.run import NO_PLANNING
 
@@ -15,7 +14,7 @@ ALWAYS = ("game", "seeds", "steps")
 
 def train_command(config: RunConfig, folder: Path) -> str:
     """`hopplus train` with the flags that are not at their defaults, and the flags in ALWAYS."""
-    default = RunConfig(agent=config.agent, learner=learner_of(config.agent))
+    default = RunConfig(agent=config.agent, game=config.game)
     given, usual = (_flags(asdict(one)) for one in (config, default))
     shown = [
         name

@@ -11,6 +11,7 @@ from hopplus.core.extensions import named
 from hopplus.core.names import TEXT
 from hopplus.learning.config import LearnerConfig
 from hopplus.runs.agents import learner_of, own_agent, parts_of
+from hopplus.runs.defaults import GAME, defaults_of
 
 if TYPE_CHECKING:  # settings are read without JAX; games and learners need it
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ class RunConfig:
 
     agent: tyro.conf.Suppress[AgentName] = "ppo"
     """The kind of agent: a name, or MODULE:FACTORY for an agent of your own."""
-    game: GameName = "stag-hunt-4x4"
+    game: GameName = GAME
     """A name from `hopplus games`; jaxmarl:NAME, jumanji:NAME or pettingzoo:MODULE.FACTORY for an environment of these
     libraries; or MODULE:FACTORY for a game of your own."""
     arenas: Literal["default", "off"] | tuple[int, int] = "default"
@@ -50,8 +51,12 @@ class RunConfig:
     --pretrained opponent models replace those of the run."""
     seeds: int = 5
     """How many seeds are trained in parallel, in one program."""
-    steps: int = 2_000_000
-    """Environment steps of each seed, cut to whole updates. All seats of one environment act in one step."""
+    steps: int = cast(int, None)
+    """Environment steps of each seed, cut to whole updates. All seats of one environment act in one step. The default
+    depends on the agent and the game."""
+    early_stop: int | None = None
+    """All seeds end together when `held_out/return`, the mean over seeds, was no better in this many environment steps
+    than before, after the schedule. --steps is then the most that a run has. None: a run has all its steps."""
     seed: int = 0
     """The seed of all random streams."""
     checkpoint_every: int = 10
@@ -59,7 +64,7 @@ class RunConfig:
     wandb: str | None = None
     """A Weights & Biases project that also gets the metrics."""
     learner: Annotated[LearnerConfig, tyro.conf.arg(name="")] = field(default=cast(LearnerConfig, None))
-    """How the agent learns. The default is the settings of the named agent."""
+    """How the agent learns. The default is the settings of the named agent on this game."""
 
     @staticmethod
     def for_agent(agent: AgentName, *, learner: dict[str, Any] | None = None, **settings: Any) -> "RunConfig":
@@ -67,14 +72,17 @@ class RunConfig:
 
         `RunConfig.for_agent("hop_plus", game="stag-hunt-4x4", seeds=3, learner={"envs": 8})`
         """
-        return RunConfig(agent=agent, learner=replace(learner_of(agent), **(learner or {})), **settings)
+        usual = RunConfig(agent=agent, **settings)
+        return replace(usual, learner=replace(usual.learner, **(learner or {})))
 
     def __post_init__(self):
         for name in ("agent", "game", "co_players"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, named(value))
         if self.learner is None:
-            object.__setattr__(self, "learner", learner_of(self.agent))
+            object.__setattr__(self, "learner", learner_of(self.agent, game=self.game))
+        if self.steps is None:
+            object.__setattr__(self, "steps", defaults_of(self.agent, self.game).steps)
         self.learner.check()
         if not parts_of(self.learner) and (parts := parts_of(learner_of(self.agent))):
             raise ValueError(
@@ -85,6 +93,10 @@ class RunConfig:
             if value < 1:
                 raise ValueError(f"--{name} is {value}; give 1 or more")
         check_seed(self.seed)
+        if self.early_stop is not None and self.early_stop < self.learner.steps_per_update:
+            raise ValueError(f"--early-stop is {self.early_stop}; give {self.learner.steps_per_update} steps or more")
+        if self.early_stop is not None and not (self.learner.imagination.is_used and self.learner.imagination.held_out):
+            raise ValueError("--early-stop needs held-out returns; give --imagination.held-out 0.1, or leave it out")
         if self.seeds % self.learner.mesh.seeds:
             raise ValueError(
                 f"--mesh.seeds is {self.learner.mesh.seeds}, but --seeds is {self.seeds}; give a number that divides it"

@@ -1,9 +1,9 @@
 """The format of run folders, pretraining folders and studies, and what brings an older one up to date.
 
-From format 1 on, every version reads all formats up to its own: load, evaluate, report, doctor. A new setting of the
-learner goes into `ADDED_TO_LEARNER`, with the value that acts as before. Any other change of the settings or of the
-arrays in a checkpoint is a new format: write a `Migration`, append it to `MIGRATIONS`, and add golden folders of the
-new format with `python scripts/golden.py` (tests/golden). A run is resumed only in its own format.
+From format 1 on, every version reads all formats up to its own: load, evaluate, report, doctor. A new setting goes
+into `ADDED`, with the value that acts as before. Any other change of the settings or of the arrays in a checkpoint is a
+new format: write a `Migration`, append it to `MIGRATIONS`, and add golden folders of the new format with `python
+scripts/golden.py` (tests/golden). A run is resumed only in its own format.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,14 @@ class Migration:
 MIGRATIONS: tuple[Migration, ...] = ()
 """The first leads from format 1 to format 2."""
 FORMAT = 1 + len(MIGRATIONS)
-ADDED_TO_LEARNER: Settings = {"schedule": None, "utilities": {"share": 0.0, "own": 0.5, "reward": 0.3}}
+ADDED: Settings = {
+    "early_stop": None,
+    "learner": {
+        "schedule": None,
+        "utilities": {"share": 0.0, "own": 0.5, "reward": 0.3},
+        "imagination": {"held_out": 0.0},
+    },
+}
 """Settings that are newer than the last format, with the values that act as if they were not there."""
 
 
@@ -44,9 +51,16 @@ def migrated_settings(written: Settings, path: Path) -> Settings:
     return _with_added(written) | {"format": FORMAT}
 
 
-def _with_added(written: Settings) -> Settings:
-    learner = written.get("learner")
-    return written | {"learner": ADDED_TO_LEARNER | learner} if isinstance(learner, dict) else written
+def _with_added(written: Settings, added: Settings = ADDED) -> Settings:
+    """The settings with those that were added since; what is written stays."""
+    filled = {
+        name: _with_added(written[name], value)
+        if isinstance(value, dict) and isinstance(written.get(name), dict)
+        else value
+        for name, value in added.items()
+        if name not in written or isinstance(value, dict)
+    }
+    return written | filled
 
 
 def migrated_pretraining(written: Settings, path: Path) -> Settings:

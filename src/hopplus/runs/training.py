@@ -28,6 +28,7 @@ from hopplus.runs.init_from import check_init_from, with_init_from
 from hopplus.runs.metrics import Row, Writers, find_wandb, rows
 from hopplus.runs.pretraining import check_pretrained, with_pretrained
 from hopplus.runs.run import Run, load, state_shapes
+from hopplus.runs.stopping import TAG, Stopping, ended_at
 
 MOST_UPDATES, BLOCK_SECONDS = 32, 3.0
 """A block has as many updates as take about this long, so that progress shows and a kill loses little."""
@@ -105,7 +106,7 @@ def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None,
         checkpoints = Checkpoints(out / CHECKPOINTS)
         try:
             done = checkpoints.latest or 0
-            if done < config.num_updates:
+            if done < config.num_updates and ended_at(out) is None:
                 if watcher:
                     watcher.compiling(config, done)
                 with together():
@@ -125,7 +126,8 @@ def _train_from(
         if restored is None:
             states = with_init_from(config, jax.block_until_ready(program.init(seed_keys(config))))
             restored = with_pretrained(config, states)
-        _run(config, program, placed(restored, program.places), done, checkpoints, writers, watcher)
+        stopping = Stopping(config, out, done)
+        _run(config, program, placed(restored, program.places), done, checkpoints, writers, watcher, stopping)
     finally:
         if writers:
             writers.close()
@@ -153,12 +155,14 @@ def _run(
     checkpoints: Checkpoints,
     writers: Writers | None,
     watcher: Watcher | None,
+    stopping: Stopping,
 ) -> None:
     wanted = 1
     everywhere = on_every(config.learner.mesh)
-    while done < config.num_updates:
+    while done < config.num_updates and not stopping.is_over():
         to_checkpoint = config.checkpoint_every - done % config.checkpoint_every
-        num_updates = min(wanted, to_checkpoint, config.num_updates - done, MOST_UPDATES)
+        to_decision = stopping.to_boundary(done, MOST_UPDATES)
+        num_updates = min(wanted, to_checkpoint, to_decision, config.num_updates - done, MOST_UPDATES)
         started = time.perf_counter()
         counts = jax.device_put(np.array([num_updates, config.schedule_updates], np.int32), everywhere)
         states, metrics = program.block(states, counts)
@@ -175,12 +179,16 @@ def _run(
             timing = {"update": end, "env_steps": end * per_update, "seconds": seconds, "charts/steps_per_second": rate}
             writers.write_timing(timing)
             writers.flush()
+        for one in rows({TAG: metrics[TAG]}, done, num_updates, per_update) if TAG in metrics else ():
+            stopping.add(one)
         done += num_updates
-        if done % config.checkpoint_every == 0 or done == config.num_updates:
+        if done % config.checkpoint_every == 0 or done == config.num_updates or stopping.is_over():
             checkpoints.save(done, states)
         if watcher:
             watcher.block(row, done, rate)
         wanted = agreed(max(1, round(BLOCK_SECONDS * num_updates / seconds)))
+    if done < config.num_updates and writers:
+        stopping.end(done)
 
 
 def _check_finite(finite: np.ndarray, done: int, checkpoints: Checkpoints) -> None:

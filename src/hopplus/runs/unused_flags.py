@@ -30,7 +30,7 @@ def unused_flags(learner: LearnerConfig) -> frozenset[str]:
     if not learner.world.is_used:
         unused |= {"replay", "world", "world_training"}
     if not learner.imagination.is_used:
-        unused.add("imagination")
+        unused |= {"imagination", "early_stop"}
     if learner.imagination.is_used or learner.planning.is_used:
         unused.add("ppo.ranked_reward")
     unused |= {"planning.model", "planning.policy_weight"} if learner.planning.is_used else {"planning"}

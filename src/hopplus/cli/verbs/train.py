@@ -1,7 +1,7 @@
 """`hopplus train`: train an agent into a run folder, or resume the run in it."""
 
 from contextlib import suppress
-from dataclasses import field, is_dataclass, make_dataclass
+from dataclasses import field, is_dataclass, make_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -11,9 +11,9 @@ from hopplus.agents.named import ABOUT, NAMES
 from hopplus.cli.verbs.types import print_choices
 from hopplus.core.extensions import is_own
 from hopplus.core.mesh import MeshConfig, num_cores
-from hopplus.learning.config import LearnerConfig
-from hopplus.runs.agents import learner_of, own_agent
+from hopplus.runs.agents import own_agent
 from hopplus.runs.config import RunConfig
+from hopplus.runs.defaults import game_in
 from hopplus.runs.hosts_config import HostsConfig
 from hopplus.runs.unused_flags import unused_flags
 
@@ -28,12 +28,14 @@ The same command resumes a run that was stopped, and its result is the same to t
 Python steps the game's environments. With more --steps it continues a complete run, unless a setting depends on the
 run's length.
 
-Give an agent, or MODULE:FACTORY for one of your own. `hopplus train AGENT --help` lists its settings."""
+Give an agent, or MODULE:FACTORY for one of your own. `hopplus train AGENT --help` lists its settings, and their
+defaults on the game of --game."""
 
 
-def _usual(agent: Any) -> RunConfig:
-    """The default settings of an agent."""
-    return RunConfig(agent=agent, learner=learner_of(agent, LearnerConfig(mesh=MeshConfig(envs=num_cores()))))
+def _usual(agent: Any, flags: list[str]) -> RunConfig:
+    """The default settings of an agent, on the game that the flags name."""
+    usual = RunConfig(agent=agent, game=game_in(flags))
+    return replace(usual, learner=replace(usual.learner, mesh=MeshConfig(envs=num_cores())))
 
 
 def _arguments(usual: RunConfig) -> Any:
@@ -45,7 +47,8 @@ def _arguments(usual: RunConfig) -> Any:
 def read(typed: list[str]) -> Any:
     """The arguments of a command line that begins with the agent."""
     agent = typed[0]
-    return tyro.cli(_arguments(_usual(agent)), prog=f"{PROGRAM} {agent}", description=_about(agent), args=typed[1:])
+    usual = _usual(agent, typed[1:])
+    return tyro.cli(_arguments(usual), prog=f"{PROGRAM} {agent}", description=_about(agent), args=typed[1:])
 
 
 def _about(agent: str) -> str:
@@ -59,7 +62,7 @@ def run(typed: list[str]) -> int:
     if not typed or not (typed[0] in NAMES or is_own(typed[0])):
         return print_choices(PROGRAM, TRAIN, ABOUT, typed)
     if typed[0] in NAMES and {*HELP, HELP_ALL} & {*typed}:
-        return print_help(typed[0], everything=HELP_ALL in typed)
+        return print_help(typed[0], typed[1:], everything=HELP_ALL in typed)
     training = read(typed)
 
     from hopplus.cli.train import train_agent
@@ -67,9 +70,9 @@ def run(typed: list[str]) -> int:
     return train_agent(training)
 
 
-def print_help(agent: str, *, everything: bool) -> int:
+def print_help(agent: str, flags: list[str], *, everything: bool) -> int:
     """Print the flags that an agent uses, or also the flags of models that it does not have."""
-    usual = _usual(agent)
+    usual = _usual(agent, flags)
     shown = usual if everything else _hiding(unused_flags(usual.learner), usual)
     with suppress(SystemExit):  # tyro ends the program when it has printed its help
         tyro.cli(_arguments(shown), prog=f"{PROGRAM} {agent}", description=ABOUT[agent], args=["--help"])

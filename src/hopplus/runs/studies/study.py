@@ -33,11 +33,12 @@ import tyro
 
 from hopplus import __version__
 from hopplus.agents.named import NAMES
-from hopplus.runs.agents import learner_of
 from hopplus.runs.command import train_command
 from hopplus.runs.config import RunConfig
+from hopplus.runs.defaults import game_in
 from hopplus.runs.folder import CHECKPOINTS, read_settings, write_json
 from hopplus.runs.formats import FORMAT, migrated_variants
+from hopplus.runs.stopping import ended_at
 
 STUDY, TRIALS = "study.json", "trials"
 RETURNS = "charts/episodic_return/mean"
@@ -70,8 +71,9 @@ class Trial:
         return Path(TRIALS) / slug(self.variant) / str(self.index)
 
     def is_done(self, out: Path) -> bool:
-        """Whether its last checkpoint exists."""
-        return (out / self.place / CHECKPOINTS / str(self.config.num_updates)).is_dir()
+        """Whether its last checkpoint exists, or it ended early."""
+        folder = out / self.place
+        return (folder / CHECKPOINTS / str(self.config.num_updates)).is_dir() or ended_at(folder) is not None
 
 
 @dataclass(frozen=True)
@@ -142,9 +144,10 @@ def read_variant(typed: str, name: str) -> RunConfig:
     agent, *flags = shlex.split(typed) or [""]
     if agent not in NAMES:
         raise ValueError(f"variant {name!r} starts with {agent!r}; start with an agent: {', '.join(NAMES)}")
-    usual = RunConfig(agent=agent, seeds=1, learner=learner_of(agent))  # pyright: ignore[reportArgumentType]
+    flags = _first_of_each(flags)
+    usual = RunConfig(agent=agent, game=game_in(flags), seeds=1)
     try:
-        config = tyro.cli(RunConfig, args=_first_of_each(flags), default=usual, prog=f"variant {name!r}:")
+        config = tyro.cli(RunConfig, args=flags, default=usual, prog=f"variant {name!r}:")
     except SystemExit:
         raise ValueError(f"variant {name!r} has flags that cannot be used; correct what is named above") from None
 

@@ -1,0 +1,50 @@
+"""What an agent does on a game without any flag: one table, of what was measured to be best. No JAX here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+GAME, STEPS = "stag-hunt-4x4", 2_000_000
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """The default length of a run, and the learner settings that differ from those of the named agent."""
+
+    steps: int = STEPS
+    learner: Mapping[str, Any] | None = None
+    """By flag, as in `imagination.real_ratio`."""
+
+    def changed(self, learner: Any) -> Any:
+        """The learner settings with these changes."""
+        for name, value in (self.learner or {}).items():
+            learner = with_setting(learner, name, value)
+        return learner
+
+
+BY_GAME: dict[tuple[str, str], Defaults] = {
+    ("hop_plus", "stag-hunt-4x4"): Defaults(120_000, {"sharing": "shared", "imagination.counterfactual": 0.7}),
+}
+"""By agent and game."""
+USUAL = Defaults()
+
+
+def defaults_of(agent: Any, game: Any) -> Defaults:
+    """The defaults of an agent on a game; those of a game that is not in the table are the named agent's."""
+    known = isinstance(agent, str) and isinstance(game, str)
+    return BY_GAME.get((agent, game), USUAL) if known else USUAL
+
+
+def with_setting(settings: Any, name: str, value: Any) -> Any:
+    """A copy of the settings with one changed; a dot leads to the settings of a part."""
+    first, _, rest = name.partition(".")
+    return replace(settings, **{first: with_setting(getattr(settings, first), rest, value) if rest else value})
+
+
+def game_in(flags: Sequence[str]) -> str:
+    """The game that the flags of a command name; the usual one where they name none."""
+    for index, flag in enumerate(flags):
+        name, equals, value = flag.partition("=")
+        if name == "--game" and (equals or index + 1 < len(flags)):
+            return value if equals else flags[index + 1]
+    return GAME

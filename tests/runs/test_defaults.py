@@ -1,0 +1,40 @@
+"""One table holds what an agent does on a game without a flag; the command line and Python read it."""
+
+import pytest
+
+from hopplus.agents.named import NAMES
+from hopplus.cli.verbs.train import read
+from hopplus.games.presets import PRESETS
+from hopplus.runs import RunConfig
+from hopplus.runs.agents import learner_of
+from hopplus.runs.config import parts_of
+from hopplus.runs.defaults import BY_GAME, GAME, STEPS, defaults_of, game_in, with_setting
+from hopplus.runs.studies.study import read_variant
+
+
+@pytest.mark.parametrize(("agent", "game"), list(BY_GAME))
+def test_every_row_of_the_table_is_a_run(agent, game):
+    assert agent in NAMES and game in PRESETS
+    config = RunConfig(agent=agent, game=game)
+    assert config.steps == BY_GAME[agent, game].steps and config.num_updates > 1
+    assert parts_of(config.learner) == parts_of(learner_of(agent))
+    typed = read([agent, "--game", game, "--out", "run"]).config
+    assert (typed.steps, typed.early_stop) == (config.steps, config.early_stop)
+    assert with_setting(typed.learner, "mesh", config.learner.mesh) == config.learner
+    assert read_variant(f"{agent} --game {game}", "one").learner == config.learner
+
+
+def test_a_flag_wins_over_the_table():
+    config = read(["hop_plus", f"--game={GAME}", "--out", "run", "--sharing", "independent", "--steps", "9999"]).config
+    assert (config.learner.sharing, config.steps) == ("independent", 9999)
+    assert read(["ppo", "--out", "run"]).config.steps == STEPS == RunConfig().steps
+
+
+def test_other_games_have_the_settings_of_the_named_agent():
+    assert learner_of("hop_plus", game="snowdrift-8x8") == learner_of("hop_plus")
+    assert defaults_of("hop_plus", object()) == defaults_of(object(), GAME) == defaults_of("ppo", GAME)
+
+
+def test_the_game_is_read_from_the_flags():
+    assert game_in(["--steps", "5", "--game", "a"]) == game_in(["--game=a"]) == "a"
+    assert game_in([]) == game_in(["--game"]) == GAME
