@@ -104,6 +104,7 @@ IMAGINING = {
     "world_training": WorldTrainingConfig(minibatches=2, minibatch_size=16),
     "imagination": ImaginationConfig(real_ratio=0.5, length=4, counterfactual=0.5, trust=False),
     "utilities": UtilitiesConfig(share=0.5),
+    "network": ActorCriticConfig(hidden=(16,), destinations=4),
 }
 
 

@@ -109,6 +109,18 @@ def test_a_seat_is_paid_for_its_own_event_only():
     np.testing.assert_allclose((batch.values + batch.advantages)[catches], ends, rtol=1e-5)
 
 
+def test_a_seat_does_not_take_the_actions_of_events_that_it_is_not_after():
+    """A stag hunter that takes a hare on the way has left, and never learns that stags pay it."""
+    _, steps, batch = played()
+    events = np.asarray(GAME.spec.event_actions)
+    for event in range(NUM_EVENTS):
+        wants = steps.kinds == event + 1
+        assert not steps.events[:, :, 1 - event][wants].any() and (steps.actions[wants] == events[event]).any()
+        assert not batch.legal[np.moveaxis(wants, 2, 0)][:, events[1 - event]].any()
+    own = np.moveaxis(steps.kinds == 0, 2, 0)
+    np.testing.assert_array_equal(batch.legal[own], np.moveaxis(steps.legal, 2, 0)[own])
+
+
 def test_who_acts_at_random_does_so_and_is_no_data():
     _, steps, batch = played()
     chance = steps.kinds == RANDOM

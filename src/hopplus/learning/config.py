@@ -185,7 +185,7 @@ class UtilitiesConfig:
     """The share of environments in which a seat may be paid for one kind of event only, or act at random."""
     own: float = 0.5
     """There, how often a seat keeps the game's reward."""
-    reward: float = 0.3
+    reward: float = 1.0
     """What such an event pays, in units of the game's largest reward."""
 
     @property

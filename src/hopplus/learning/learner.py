@@ -112,6 +112,8 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
         keys=state.keys,
         num_updates=state.num_updates + 1,
     )
+    if experience.steps.kinds is not None:
+        metrics |= utilities.reached(task.game.spec, experience.steps)
     return after, record(task.game.spec, experience, metrics)
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt32
 
 from hopplus.agents.config import OpponentsConfig, PlanningConfig
@@ -19,7 +20,7 @@ from hopplus.core.numerics import LEAST
 from hopplus.games.board import random_words
 from hopplus.games.coplayers import Lineup, PolicyState
 from hopplus.games.fields import Observation
-from hopplus.games.game import Game, steps_passed
+from hopplus.games.game import Game, GameSpec, steps_passed
 from hopplus.games.rollout import EnvState, JointPolicy, Step, rollout, uniforms_from_words
 from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.world import Outcome, Situation, Transition
@@ -108,6 +109,7 @@ class Seats(eqx.Module):
         hidden, beliefs = beliefs.hidden, self.goals.update(opponents, observation, beliefs)
         goals = beliefs.goals
         if kind is not None:
+            legal = legal_for(self.game.spec, legal, kind)
             goals = jnp.concatenate([goals, own_goal(kind, self.goals.size)[None]])
         log_probabilities, value, hidden = params.step(hidden, observation, legal, goals)
         beliefs = replace(beliefs, hidden=hidden)
@@ -125,6 +127,16 @@ class Seats(eqx.Module):
 def own_goal(kind: Int32[Array, "*batch"], size: int) -> Float32[Array, "*batch goal"]:
     """What a policy reads about its own seat: zeros for the game's reward, otherwise the kind, one-hot."""
     return jax.nn.one_hot(kind - 1, size)
+
+
+def legal_for(
+    spec: GameSpec, legal: Bool[Array, "*batch actions"], kind: Int32[Array, "*batch"]
+) -> Bool[Array, "*batch actions"]:
+    """The legal actions without those of events that the seat is not after: it would end its search by them."""
+    numbers, of_event = np.arange(1, len(spec.events) + 1), np.asarray(spec.event_actions)[:, None]
+    is_after = (kind[..., None] == numbers) | (kind[..., None] == 0) | (kind[..., None] > len(numbers))
+    unwanted = jnp.any(~is_after[..., None] & (of_event == np.arange(spec.num_actions)), axis=-2)
+    return legal & ~unwanted
 
 
 class Trajectory(eqx.Module):

@@ -1,9 +1,9 @@
 """Hidden utilities: self-play in which some seats are after something else than the game's reward.
 
 In a share of the environments a seat may be paid for one kind of event only, or act at random, for some episodes in a
-row; nobody else is told. The policy reads what it is paid for, so one network plays all kinds of players, and learns
-to play with them. Self-play alone settles on one convention and shows no other. (Hidden-utility self-play, Yu et al.,
-2023; rewards are the game's events.)
+row; other seats do not see it. Such a seat does not take the actions of other events. The policy reads what it is paid
+for, so one network plays all kinds of players, and learns to play with them. Self-play alone settles on one convention
+and shows no other. (Hidden-utility self-play, Yu et al., 2023; rewards are the game's events.)
 
 A seat's kind is a number: 0 for the game's reward, 1 for its first event and so on; the number after the last event is
 a seat that acts at random, from which no policy learns.
@@ -16,10 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int32, Key
 
+from hopplus.core.numerics import Metrics
 from hopplus.games.game import GameSpec
 from hopplus.learning.config import UtilitiesConfig
 from hopplus.learning.ppo import Batch
-from hopplus.learning.rollout import Trajectory, own_goal
+from hopplus.learning.rollout import Trajectory, legal_for, own_goal
 
 
 def is_mixed(config: UtilitiesConfig, num_envs: int) -> Bool[np.ndarray, " envs"]:
@@ -61,13 +62,28 @@ def paid(spec: GameSpec, steps: Trajectory, reward: float) -> Trajectory:
     return replace(steps, rewards=rewards.astype(steps.rewards.dtype))
 
 
+def reached(spec: GameSpec, steps: Trajectory) -> Metrics:
+    """For each kind of event, how often seats that are paid for it reach it in an episode."""
+    assert steps.kinds is not None
+    metrics = {}
+    for index, event in enumerate(spec.events):
+        wants = steps.kinds == index + 1
+        starts = jnp.sum(wants & steps.reset_before[..., None])
+        metrics[f"utilities/{event.name}"] = jnp.sum(wants & steps.events[..., index, :]) / jnp.maximum(starts, 1)
+    return metrics
+
+
 def acts_at_random(spec: GameSpec, kinds: Int32[Array, "*batch"]) -> Bool[Array, "*batch"]:
     """Which seats act at random."""
     return kinds > len(spec.events)
 
 
 def with_kinds(spec: GameSpec, batch: Batch, kinds: Int32[Array, "envs time seats"], size: int) -> Batch:
-    """The samples [seats, envs, time] with the own kind after the co-players' goals, and without random play."""
+    """The samples [seats, envs, time] with the own kind after the co-players' goals, and without random play.
+
+    Legal actions are those that the seat chose from.
+    """
     kinds = jnp.moveaxis(kinds, 2, 0)
     goals = jnp.concatenate([batch.goals, own_goal(kinds, size)[..., None, :]], axis=-2)
-    return replace(batch, goals=goals, active=batch.active & ~acts_at_random(spec, kinds))
+    legal = legal_for(spec, batch.legal, kinds)
+    return replace(batch, goals=goals, legal=legal, active=batch.active & ~acts_at_random(spec, kinds))

@@ -12,6 +12,8 @@ from hopplus.games.fields import Field, Observation, features, num_features
 from hopplus.games.game import GameSpec
 from hopplus.models.config import ActorCriticConfig
 from hopplus.models.networks import GRU, MLP, Heads, init_gru, init_heads, init_mlp
+from hopplus.models.others import walks
+from hopplus.models.pointer import Pointer, init_pointer
 
 
 class PolicyNetwork(eqx.Module):
@@ -68,6 +70,8 @@ class ActorCritic(PolicyNetwork):
     """What it reads of an observation."""
     memory: GRU | None = None
     """Between trunk and heads."""
+    pointer: Pointer | None = None
+    """Beside the heads: where to walk."""
 
     def __call__(self, observation, legal, goals):
         return self.step(self.start(), observation, legal, goals)[:2]
@@ -82,7 +86,10 @@ class ActorCritic(PolicyNetwork):
             assert hidden is not None
             inputs = hidden = self.memory(hidden, inputs)
         outputs = self.heads(inputs)
-        return jax.nn.log_softmax(jnp.where(legal, outputs[:-1], MASKED)), outputs[-1], hidden
+        log_probabilities = jax.nn.log_softmax(jnp.where(legal, outputs[:-1], MASKED))
+        if self.pointer is not None:
+            log_probabilities = self.pointer(inputs, observation, legal, log_probabilities)
+        return log_probabilities, outputs[-1], hidden
 
     def values_under(self, observation, goals, instead):
         """What the answers share is computed once."""
@@ -115,7 +122,11 @@ def init(
     gains = [0.01] * spec.num_actions + [1.0]
     num_goals = spec.num_agents - 1 if num_goals is None else num_goals
     num_inputs = num_features(spec.observation) + num_goals * goal_size
+    pointer = None
+    if config.destinations > 0 and walks(spec):
+        pointer = init_pointer(width, config.destinations, spec, key=jax.random.fold_in(key, 1))
     return ActorCritic(
+        pointer=pointer,
         trunk=init_mlp(num_inputs, config.hidden, key=trunk_key),
         heads=init_heads(width, gains, key=heads_key),
         fields=spec.observation,

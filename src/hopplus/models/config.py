@@ -20,12 +20,16 @@ class ActorCriticConfig:
     """gru: a recurrent unit after these layers, for games in which a view does not show everything."""
     memory_size: int = 64
     """Width of its state."""
+    destinations: int = 0
+    """On a board with the four moves, the policy can also point at cells and walk there on shortest paths: the width of
+    what is compared at every cell. 0: a plain network."""
 
     def check(self) -> None:
         """Raise if a setting is out of range."""
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"--network.hidden is {self.hidden}; give one width or more, each at least 1")
         check_least("network", self, 1, "memory_size")
+        check_least("network", self, 0, "destinations")
 
 
 @dataclass(frozen=True)

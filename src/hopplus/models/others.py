@@ -120,7 +120,13 @@ def destinations(
     params: Others, seen: OpponentInput, goal: Float32[Array, " goal"], on_the_spot: Float32[Array, " actions"]
 ) -> Float32[Array, " actions"]:
     """The action probabilities of a co-player that walks to a destination."""
-    weights = destination_weights(params, seen, goal)
+    return walk_to(destination_weights(params, seen, goal), seen, on_the_spot)
+
+
+def walk_to(
+    weights: Float32[Array, "height width"], seen: OpponentInput, on_the_spot: Float32[Array, " actions"]
+) -> Float32[Array, " actions"]:
+    """The action probabilities of a player whose destinations have these probabilities."""
     starts_with = (seen.first_moves[..., None] >> np.arange(len(MOVE_NAMES), dtype=np.uint8)) & 1
     share = starts_with / jnp.maximum(jnp.sum(starts_with, axis=-1, keepdims=True), 1)
     moves = jnp.sum(weights[..., None] * share, axis=(0, 1))

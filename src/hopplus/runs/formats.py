@@ -37,8 +37,9 @@ ADDED: Settings = {
     "early_stop": None,
     "learner": {
         "schedule": None,
-        "utilities": {"share": 0.0, "own": 0.5, "reward": 0.3},
+        "utilities": {"share": 0.0, "own": 0.5, "reward": 1.0},
         "imagination": {"held_out": 0.0},
+        "network": {"destinations": 0},
     },
 }
 """Settings that are newer than the last format, with the values that act as if they were not there."""
