@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hopplus.agents.config import PlanningConfig
 from hopplus.cli import adaptation
 from hopplus.cli.main import main
 from hopplus.evaluation import series
+from hopplus.planning.config import SearchConfig
 from hopplus.runs import RunConfig, oracles, training
 from hopplus.runs.folder import open_folder
 from runs.tiny import NUM_DEVICES, config, train_line
@@ -34,6 +36,9 @@ def here(tmp_path_factory):
         monkeypatch.chdir(folder)
         monkeypatch.setattr(oracles, "LEARNER", config().learner)
         monkeypatch.setattr(oracles, "SELECTION_EPISODES", 100)
+        monkeypatch.setattr(oracles, "SEARCH", PlanningConfig(kind="search", search=SearchConfig(2, 8, 4)))
+        monkeypatch.setattr(oracles, "SEARCH_EPISODES", 60)
+        monkeypatch.setattr(oracles, "SEARCH_SELECTION", 40)
         monkeypatch.setattr(series, "NUM_ENVS", 100)
         monkeypatch.setattr(adaptation, "ORACLE_EPISODES", 100)
         assert NUM_DEVICES == 2
@@ -71,6 +76,10 @@ def test_a_run_is_judged_and_its_oracles_are_kept(here, capsys, trainings, monke
         "two_hunters.two_hunters--random",
     ]
     assert found == json.loads((here / "run" / "adaptation.json").read_text())
+    stored = [json.loads(path.read_text())["selection"] for path in (here / "runs" / "oracles").glob("*/oracle.json")]
+    trained = [max(value for name, value in one.items() if "trained" in name) for one in stored]
+    searched = [one[oracles.SEARCHED] for one in stored]  # with responders that are hardly trained
+    assert len(stored) == 3 and any(one > other for one, other in zip(searched, trained, strict=True))
     assert found["saw"] == "own self-play" and found["oracle_steps"] == 160 and found["seeds"] == 2
     rows = {row["lineup"]: row for row in found["lineups"]}
     assert list(rows) == ["N", "H", "R"]
@@ -96,7 +105,11 @@ def test_other_settings_are_measured_again_without_training(here, trainings, mon
     """After the test above, which trained the responders; no episode is played, and the returns are 0, 1, 2, ..."""
     settings = oracles.OracleSettings(NAME, here / "runs" / "oracles", steps=160, episodes=50, seed=7)
     assert oracles.read_yardsticks(settings) is None
-    numbered = lambda *_, **__: np.arange(30, dtype=np.float32)[:, None, None].repeat(150, axis=1)  # noqa: E731
+
+    def numbered(*given, **_):
+        _, _, choices, _, episodes = given
+        return np.arange(len(choices), dtype=np.float32)[:, None, None].repeat(episodes, axis=1)
+
     monkeypatch.setattr(oracles, "first_seat_returns", numbered)
     elsewhere = replace(settings, devices=2)  # they were trained on one
     measured = oracles.measure_yardsticks(settings, oracles.train_responders(elsewhere))

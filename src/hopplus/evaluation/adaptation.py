@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float32, Float64, Int32, Key
 
 from hopplus.core.extensions import is_own, thing_of
 from hopplus.evaluation.config import KINDS, Known
-from hopplus.evaluation.known_co_players import goals_of, inform
+from hopplus.evaluation.known_co_players import GOALS, goals_of, inform
 from hopplus.evaluation.series import play_rows
 from hopplus.games.coplayers import Lineup, Policy, PolicyState
 from hopplus.games.fields import Observation
@@ -168,8 +168,10 @@ def first_seat_returns(
     numbers = np.array([[names.index(name) for name in lineup] for lineup in lineups], np.int32)
     others = [OneOf(kinds, jnp.asarray(column)) for column in numbers.T]
     if known != "nothing":
-        goals = jnp.asarray(np.stack([goals_of(game.spec, lineup) for lineup in lineups]))
-        players = [inform(player, goals, tuple(others) if known == "others" else ()) for player in players]
+        only_goals = known == "goals"
+        has_goals = only_goals or {name for lineup in lineups for name in lineup} <= GOALS.keys()
+        goals = jnp.asarray(np.stack([goals_of(game.spec, lineup) for lineup in lineups])) if has_goals else None
+        players = [inform(player, goals, () if only_goals else tuple(others)) for player in players]
     first = OneOf(tuple(players), jnp.array(choices, jnp.int32))
     seats = Lineup((first, *others))
     return play_rows(game, seats, num_series, length, num_rows=len(lineups), key=key, on_row=on_row)

@@ -78,7 +78,9 @@ class KnownCoPlayers(Policy):
         return jnp.stack([distribution for distribution, _ in answers]), (goals, tuple(own for _, own in answers))
 
 
-def inform(player: Policy, goals: Float32[Array, "*rows others goals"], others: tuple[Policy, ...]) -> KnownCoPlayers:
+def inform(
+    player: Policy, goals: Float32[Array, "*rows others goals"] | None, others: tuple[Policy, ...]
+) -> KnownCoPlayers:
     """A planner with the true goals of its co-players, and with the co-players themselves if `others` names them."""
     if not isinstance(player, Planner):
         raise ValueError("--known-co-players needs an agent that plans; give --planning.kind search or one_step")

@@ -183,7 +183,7 @@ class UtilitiesConfig:
 
     share: float = 0.0
     """The share of environments in which a seat may be paid for one kind of event only, or act at random."""
-    own: float = 0.5
+    own: float = 0.25
     """There, how often a seat keeps the game's reward."""
     reward: float = 1.0
     """What such an event pays, in units of the game's largest reward."""

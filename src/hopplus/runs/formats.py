@@ -37,7 +37,7 @@ ADDED: Settings = {
     "early_stop": None,
     "learner": {
         "schedule": None,
-        "utilities": {"share": 0.0, "own": 0.5, "reward": 1.0},
+        "utilities": {"share": 0.0, "own": 0.25, "reward": 1.0},
         "imagination": {"held_out": 0.0},
         "network": {"destinations": 0},
     },

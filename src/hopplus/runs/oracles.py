@@ -1,8 +1,9 @@
 """The oracle of a line-up, and the other yardsticks that an agent is compared with.
 
-The oracle is the best of a responder that PPO trained for exactly this line-up (three seeds, sampled and greedy) and of
-the scripts NS and NH. The true optimum can be higher if no responder finds it. The best one is chosen on separate
-episodes: its return in the episodes that chose it would be biased upwards.
+The oracle is the best of a responder that PPO trained for exactly this line-up (three seeds, sampled and greedy), of
+the scripts NS and NH, and of search in the true game with the true co-players, whose prior and critic are the best
+responder's. The true optimum can be higher if none of them finds it. The best one is chosen on separate episodes: its
+return in the episodes that chose it would be biased upwards.
 
 A responder is an ordinary run folder, so it is trained once, resumes after a kill, and can be inspected. Its folder
 keeps the measurement as `oracle.json`.
@@ -17,8 +18,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float64
 
 from hopplus import __version__
+from hopplus.agents.config import PlanningConfig
+from hopplus.agents.planner import Planner
 from hopplus.core.mesh import MeshConfig
 from hopplus.evaluation.adaptation import all_lineups, by_belief, first_seat_returns, scripts, short_name
 from hopplus.evaluation.config import KINDS
@@ -26,6 +30,7 @@ from hopplus.games.coplayers import Policy
 from hopplus.games.game import Game, GameSpec
 from hopplus.games.presets import make
 from hopplus.learning.config import LearnerConfig
+from hopplus.planning.config import SearchConfig
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CONFIG, read_config, write_json
 from hopplus.runs.pretraining import load_pretrained
@@ -40,6 +45,10 @@ SELECTION_EPISODES = 2_000
 """Episodes that choose the oracle; none of them counts for its return."""
 SMALL_BOARD, STEPS_SMALL, STEPS_LARGE = 16, 1_000_000, 2_000_000
 """The number of cells of a small board, and the environment steps of each seed on small and on larger boards."""
+SEARCH = PlanningConfig(kind="search", search=SearchConfig(trees=4, simulations=16, depth=8))
+SEARCH_EPISODES, SEARCH_SELECTION = 1_000, 400
+"""The search of the oracle; it plays fewer episodes, since each takes a hundred times as long."""
+SEARCHED = "search with the true co-players"
 MANNERS = ("sampled", "greedy")
 YARDSTICKS = ("nearest_stag", "nearest_hare", "random", "by_belief")
 
@@ -75,7 +84,7 @@ class Yardsticks:
     lineup: tuple[str, ...]
     oracle: float
     oracle_player: str
-    """The player that is the oracle: a script, or a seed of the responder and how it acts."""
+    """The player that is the oracle: a script, a seed of the responder and how it acts, or search."""
     nearest_stag: float
     nearest_hare: float
     by_belief: float
@@ -180,6 +189,9 @@ def measure_yardsticks(
     ).reshape(len(lineups), len(names), -1)
     counted = returns[..., : settings.episodes].mean(axis=-1, dtype=np.float64)
     deciding = returns[..., settings.episodes :].mean(axis=-1, dtype=np.float64)
+    names = [*names, SEARCHED]
+    found = _search(settings, game, responders, deciding, on_row)
+    counted, deciding = (np.column_stack(columns) for columns in zip((counted, deciding), found, strict=True))
     measured = []
     for lineup, values, selection in zip(lineups, counted.tolist(), deciding.tolist(), strict=True):
         yardsticks = choose(lineup, dict(zip(names, values, strict=True)), dict(zip(names, selection, strict=True)))
@@ -188,9 +200,39 @@ def measure_yardsticks(
     return measured
 
 
+def _search(
+    settings: OracleSettings,
+    game: Game,
+    responders: Sequence[Run],
+    deciding: Float64[np.ndarray, "lineups players"],
+    on_row: Callable[[], None] | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean returns of search with every line-up: those that count, and those that choose the oracle."""
+    _, _, seeds = _candidates()
+    trained = deciding[:, : len(MANNERS) * NUM_SEEDS]
+    best = [run.players(greedy=True)[0] for run in responders]
+    of_seeds = [seeds[index] for index in trained.argmax(axis=1)]
+    rows = [jax.tree.map(lambda leaf, at=seed: leaf[at], player) for player, seed in zip(best, of_seeds, strict=True)]
+    player = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+    planner = Planner(player, game, SEARCH, LEARNER.ppo.discount)
+    lineups = all_lineups(game.spec, settings.kinds)
+    returns = first_seat_returns(
+        game,
+        [planner],
+        [0] * len(lineups),
+        lineups,
+        SEARCH_EPISODES + SEARCH_SELECTION,
+        known="others",
+        key=jax.random.fold_in(jax.random.key(settings.seed), 1),
+        on_row=on_row,
+    ).reshape(len(lineups), -1)
+    counted, selection = returns[:, :SEARCH_EPISODES], returns[:, SEARCH_EPISODES:]
+    return counted.mean(axis=1, dtype=np.float64), selection.mean(axis=1, dtype=np.float64)
+
+
 def num_rows(settings: OracleSettings) -> int:
     """The number of pairs of a player and a line-up that `measure_yardsticks` plays."""
-    return len(all_lineups(make(settings.game).spec, settings.kinds)) * len(_candidates()[0])
+    return len(all_lineups(make(settings.game).spec, settings.kinds)) * (len(_candidates()[0]) + 1)
 
 
 def choose(lineup: tuple[str, ...], counted: dict[str, float], deciding: dict[str, float]) -> Yardsticks:
@@ -231,6 +273,7 @@ def _conditions(settings: OracleSettings, spec: GameSpec) -> dict[str, Any]:
         "seeds": NUM_SEEDS,
         "episodes": settings.episodes,
         "selection_episodes": SELECTION_EPISODES,
+        "search": {**asdict(SEARCH.search), "episodes": SEARCH_EPISODES, "selection_episodes": SEARCH_SELECTION},
         "seed": settings.seed,
     }
 
