@@ -19,8 +19,8 @@ GROUPS = {
     "hop": FOR_ALL | OF_OTHERS | {"goals", "planning", "utilities"},
     "hop_plus": FOR_ALL | OF_OTHERS | {"goals", "replay", "world", "world-training", "imagination", "utilities"},
 }
-MOST = {"ppo": 38, "omg": 59, "direct_om": 52, "hop": 55, "hop_plus": 64}
-"""Flags in the help of an agent; all of them together are about eighty, switches counted once."""
+MOST = {"ppo": 38, "omg": 60, "direct_om": 53, "hop": 56, "hop_plus": 67}
+"""Flags in the help of an agent; all of them together are about ninety, switches counted once."""
 
 
 def flags_in_help(capsys, *typed):

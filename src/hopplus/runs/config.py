@@ -54,9 +54,9 @@ class RunConfig:
     steps: int = cast(int, None)
     """Environment steps of each seed, cut to whole updates. All seats of one environment act in one step. The default
     depends on the agent and the game."""
-    early_stop: int | None = None
+    early_stop: int = cast(int, None)
     """All seeds end together when `held_out/return`, the mean over seeds, was no better in this many environment steps
-    than before, after the schedule. --steps is then the most that a run has. None: a run has all its steps."""
+    than before, after the schedule. --steps is then the most that a run has. 0: a run has all its steps."""
     seed: int = 0
     """The seed of all random streams."""
     checkpoint_every: int = 10
@@ -81,8 +81,9 @@ class RunConfig:
                 object.__setattr__(self, name, named(value))
         if self.learner is None:
             object.__setattr__(self, "learner", learner_of(self.agent, game=self.game))
-        if self.steps is None:
-            object.__setattr__(self, "steps", defaults_of(self.agent, self.game).steps)
+        for name in ("steps", "early_stop"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, getattr(defaults_of(self.agent, self.game), name))
         self.learner.check()
         if not parts_of(self.learner) and (parts := parts_of(learner_of(self.agent))):
             raise ValueError(
@@ -93,10 +94,10 @@ class RunConfig:
             if value < 1:
                 raise ValueError(f"--{name} is {value}; give 1 or more")
         check_seed(self.seed)
-        if self.early_stop is not None and self.early_stop < self.learner.steps_per_update:
+        if self.early_stop and self.early_stop < self.learner.steps_per_update:
             raise ValueError(f"--early-stop is {self.early_stop}; give {self.learner.steps_per_update} steps or more")
-        if self.early_stop is not None and not (self.learner.imagination.is_used and self.learner.imagination.held_out):
-            raise ValueError("--early-stop needs held-out returns; give --imagination.held-out 0.1, or leave it out")
+        if self.early_stop and not (self.learner.imagination.is_used and self.learner.imagination.held_out):
+            raise ValueError("--early-stop needs held-out returns; give --imagination.held-out 0.1, or --early-stop 0")
         if self.seeds % self.learner.mesh.seeds:
             raise ValueError(
                 f"--mesh.seeds is {self.learner.mesh.seeds}, but --seeds is {self.seeds}; give a number that divides it"

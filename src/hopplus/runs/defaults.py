@@ -14,6 +14,8 @@ class Defaults:
     steps: int = STEPS
     learner: Mapping[str, Any] | None = None
     """By flag, as in `imagination.real_ratio`."""
+    early_stop: int = 0
+    """As in `RunConfig.early_stop`."""
 
     def changed(self, learner: Any) -> Any:
         """The learner settings with these changes."""
@@ -24,6 +26,20 @@ class Defaults:
 
 BY_GAME: dict[tuple[str, str], Defaults] = {
     ("hop_plus", "stag-hunt-4x4"): Defaults(120_000, {"sharing": "shared", "imagination.counterfactual": 0.7}),
+    ("hop_plus", "stag-hunt-8x8"): Defaults(
+        1_500_000,
+        {
+            "sharing": "shared",
+            "envs": 256,
+            "schedule": 700_000,
+            "network.destinations": 16,
+            "utilities.share": 0.75,
+            "imagination.real_ratio": 0.5,
+            "imagination.counterfactual": 0.7,
+            "imagination.held_out": 0.1,
+        },
+        early_stop=200_000,
+    ),
 }
 """By agent and game."""
 USUAL = Defaults()

@@ -34,7 +34,7 @@ MIGRATIONS: tuple[Migration, ...] = ()
 """The first leads from format 1 to format 2."""
 FORMAT = 1 + len(MIGRATIONS)
 ADDED: Settings = {
-    "early_stop": None,
+    "early_stop": 0,
     "learner": {
         "schedule": None,
         "utilities": {"share": 0.0, "own": 0.25, "reward": 1.0},

@@ -23,7 +23,7 @@ class Stopping:
 
     def __init__(self, config: RunConfig, folder: Path, done: int):
         self.config, self.folder = config, folder
-        self.window = (config.early_stop or 0) // config.learner.steps_per_update
+        self.window = config.early_stop // config.learner.steps_per_update
         self._history = _read_history(folder / METRICS, done) if self.window else []
 
     def to_boundary(self, done: int, most: int) -> int:
