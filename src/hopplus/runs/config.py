@@ -72,8 +72,8 @@ class RunConfig:
 
         `RunConfig.for_agent("hop_plus", game="stag-hunt-4x4", seeds=3, learner={"envs": 8})`
         """
-        usual = RunConfig(agent=agent, **settings)
-        return replace(usual, learner=replace(usual.learner, **(learner or {})))
+        usual = learner_of(agent, game=settings.get("game", GAME))
+        return RunConfig(agent=agent, learner=replace(usual, **(learner or {})), **settings)
 
     def __post_init__(self):
         for name in ("agent", "game", "co_players"):
