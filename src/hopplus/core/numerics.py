@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float32, PyTree
 
 Metrics = dict[str, Array]
@@ -37,6 +38,11 @@ def variance(
 ) -> Float32[Array, " seats"]:
     centred = numbers - jax.vmap(weighted_mean)(numbers, mask)[:, None, None]
     return jax.vmap(weighted_mean)(jnp.square(centred), mask)
+
+
+def evenly_spread(share: float, count: int) -> Bool[np.ndarray, " {count}"]:
+    """Flags of which this share is set, at even distances."""
+    return np.diff(np.floor(np.arange(count + 1) * share)) > 0
 
 
 def count_rows(tree: PyTree[Array]) -> int:

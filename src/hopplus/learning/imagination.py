@@ -24,7 +24,7 @@ from hopplus.agents.config import OpponentsConfig
 from hopplus.agents.goals import BeliefState, GoalModel, goal_model
 from hopplus.agents.opponents import OpponentModels
 from hopplus.core.devices import shard_samples
-from hopplus.core.numerics import Metrics, count_rows, spread, weighted_mean
+from hopplus.core.numerics import Metrics, count_rows, evenly_spread, spread, weighted_mean
 from hopplus.games.coplayers import PolicyState
 from hopplus.games.fields import Observation
 from hopplus.games.game import Game
@@ -172,7 +172,7 @@ def draw_co_player_goals(
 
 def held_out_envs(config: ImaginationConfig, num_envs: int) -> Bool[np.ndarray, " envs"]:
     """The imagined environments from which nothing is learned, evenly spread."""
-    return np.diff(np.floor(np.arange(num_envs + 1) * config.held_out)) > 0
+    return evenly_spread(config.held_out, num_envs)
 
 
 def held_out_lineups(num_goals: int, num_others: int) -> Int32[np.ndarray, "lineups others"]:

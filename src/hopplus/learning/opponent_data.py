@@ -20,7 +20,7 @@ from hopplus.games.game import Game, ego_order, view_of, views_of_others
 from hopplus.games.rollout import EnvState
 from hopplus.learning.config import LearnerConfig, ModellingConfig
 from hopplus.learning.ppo import Batch
-from hopplus.learning.rollout import Trajectory
+from hopplus.learning.rollout import Trajectory, acts_at_random
 from hopplus.models import actor_critic, goals
 from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.config import GoalsConfig
@@ -86,7 +86,7 @@ def opponent_data(
 
     valid = seats_first(steps.in_game[:, :, order[:, :1]]) & of_others(steps.in_game)
     if steps.kinds is not None:
-        valid &= of_others(steps.kinds <= len(game.spec.events))
+        valid &= of_others(~acts_at_random(game.spec, steps.kinds))
     observation = jax.tree.map(seats_first, steps.observation)
     goals = goal_model(config.opponents, game)
     return OpponentData(

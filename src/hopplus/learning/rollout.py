@@ -115,7 +115,7 @@ class Seats(eqx.Module):
         beliefs = replace(beliefs, hidden=hidden)
         if kind is not None:
             by_chance = jnp.log(jnp.maximum(uniform(legal), LEAST))
-            log_probabilities = jnp.where(kind > len(self.game.spec.events), by_chance, log_probabilities)
+            log_probabilities = jnp.where(acts_at_random(self.game.spec, kind), by_chance, log_probabilities)
         if not self.planning.is_used:
             return jnp.exp(log_probabilities), value, beliefs
         player = Player(params, opponents, self.game, self.config)
@@ -129,12 +129,18 @@ def own_goal(kind: Int32[Array, "*batch"], size: int) -> Float32[Array, "*batch 
     return jax.nn.one_hot(kind - 1, size)
 
 
+def acts_at_random(spec: GameSpec, kinds: Int32[Array, "*batch"]) -> Bool[Array, "*batch"]:
+    """Which seats act at random."""
+    return kinds > len(spec.events)
+
+
 def legal_for(
     spec: GameSpec, legal: Bool[Array, "*batch actions"], kind: Int32[Array, "*batch"]
 ) -> Bool[Array, "*batch actions"]:
     """The legal actions without those of events that the seat is not after: it would end its search by them."""
     numbers, of_event = np.arange(1, len(spec.events) + 1), np.asarray(spec.event_actions)[:, None]
-    is_after = (kind[..., None] == numbers) | (kind[..., None] == 0) | (kind[..., None] > len(numbers))
+    has_no_event = (kind == 0) | acts_at_random(spec, kind)
+    is_after = (kind[..., None] == numbers) | has_no_event[..., None]
     unwanted = jnp.any(~is_after[..., None] & (of_event == np.arange(spec.num_actions)), axis=-2)
     return legal & ~unwanted
 

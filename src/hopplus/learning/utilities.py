@@ -16,16 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int32, Key
 
-from hopplus.core.numerics import Metrics
+from hopplus.core.numerics import Metrics, evenly_spread
 from hopplus.games.game import GameSpec
 from hopplus.learning.config import UtilitiesConfig
 from hopplus.learning.ppo import Batch
-from hopplus.learning.rollout import Trajectory, legal_for, own_goal
+from hopplus.learning.rollout import Trajectory, acts_at_random, legal_for, own_goal
 
 
 def is_mixed(config: UtilitiesConfig, num_envs: int) -> Bool[np.ndarray, " envs"]:
     """The environments in which seats may have a hidden utility, evenly spread."""
-    return np.diff(np.floor(np.arange(num_envs + 1) * config.share)) > 0
+    return evenly_spread(config.share, num_envs)
 
 
 def draw_kinds(
@@ -71,11 +71,6 @@ def reached(spec: GameSpec, steps: Trajectory) -> Metrics:
         starts = jnp.sum(wants & steps.reset_before[..., None])
         metrics[f"utilities/{event.name}"] = jnp.sum(wants & steps.events[..., index, :]) / jnp.maximum(starts, 1)
     return metrics
-
-
-def acts_at_random(spec: GameSpec, kinds: Int32[Array, "*batch"]) -> Bool[Array, "*batch"]:
-    """Which seats act at random."""
-    return kinds > len(spec.events)
 
 
 def with_kinds(spec: GameSpec, batch: Batch, kinds: Int32[Array, "envs time seats"], size: int) -> Batch:

@@ -141,16 +141,27 @@ def destination_weights(
 ) -> Float32[Array, "height width"]:
     """The probability of every cell to be the co-player's destination."""
     assert params.cell is not None and params.key is not None and params.query is not None
-    distance = seen.distance.astype(jnp.float32)
-    reachable = seen.distance < 255
-    near = jnp.where(reachable, distance, 0.0)
-    content = jnp.concatenate([seen.observation["planes"].astype(jnp.float32), near[..., None] / 8], axis=-1)
-    content = jnp.concatenate([content, (distance == 0)[..., None].astype(jnp.float32)], axis=-1)
-    keys = jax.nn.relu(content @ params.cell.weight + params.cell.bias)
+    keys, near = cell_keys(params.cell, seen)
     wanted = params.query(jnp.concatenate([goal, jnp.ones(1)]))
     query, rate = wanted[:-1], jax.nn.softplus(wanted[-1])
     scores = jnp.tensordot(keys, query @ params.key.weight, 1) + query @ params.key.bias - rate * near
-    scores = jnp.where(reachable, scores, MASKED)
+    return over_reachable(scores, seen)
+
+
+def cell_keys(
+    cell: Dense, seen: OpponentInput
+) -> tuple[Float32[Array, "height width keys"], Float32[Array, "height width"]]:
+    """What is compared at every cell, from what is on it and how far it is; and its distance, 0 if out of reach."""
+    distance = seen.distance.astype(jnp.float32)
+    near = jnp.where(seen.distance < 255, distance, 0.0)
+    content = jnp.concatenate([seen.observation["planes"].astype(jnp.float32), near[..., None] / 8], axis=-1)
+    content = jnp.concatenate([content, (distance == 0)[..., None].astype(jnp.float32)], axis=-1)
+    return jax.nn.relu(content @ cell.weight + cell.bias), near
+
+
+def over_reachable(scores: Float32[Array, "height width"], seen: OpponentInput) -> Float32[Array, "height width"]:
+    """The softmax of the scores over the cells that can be reached."""
+    scores = jnp.where(seen.distance < 255, scores, MASKED)
     return jax.nn.softmax(scores.reshape(-1)).reshape(scores.shape)
 
 

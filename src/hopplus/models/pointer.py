@@ -17,7 +17,7 @@ from hopplus.core.numerics import LEAST, MASKED
 from hopplus.games.fields import Observation
 from hopplus.games.game import GameSpec
 from hopplus.models.networks import Dense, Heads, init_dense, init_heads
-from hopplus.models.others import opponent_input, walk_to
+from hopplus.models.others import cell_keys, opponent_input, over_reachable, walk_to
 
 FIRST_GATE = -1.0
 """The gate's logit before training: the plain network explores, the pointer has to earn its weight."""
@@ -42,20 +42,10 @@ class Pointer(eqx.Module):
         seen = opponent_input(self.spec, observation, legal)
         outputs, size = self.heads(trunk), self.cell.weight.shape[-1]
         query, rate, gate = outputs[:size], jax.nn.softplus(outputs[size]), jax.nn.sigmoid(outputs[-1] + FIRST_GATE)
-        reachable = seen.distance < 255
-        near = jnp.where(reachable, seen.distance.astype(jnp.float32), 0.0)
-        here = (seen.distance == 0).astype(jnp.float32)
-        content = jnp.concatenate(
-            [observation["planes"].astype(jnp.float32), near[..., None] / 8, here[..., None]], axis=-1
-        )
-        scores = self.cell_keys(content) @ query - rate * near
-        weights = jax.nn.softmax(jnp.where(reachable, scores, MASKED).reshape(-1)).reshape(scores.shape)
-        walking = walk_to(weights, seen, outputs[size + 1 : -1])
+        keys, near = cell_keys(self.cell, seen)
+        walking = walk_to(over_reachable(keys @ query - rate * near, seen), seen, outputs[size + 1 : -1])
         mixed = gate * walking + (1 - gate) * jnp.exp(plain)
         return jnp.where(legal, jnp.log(mixed + LEAST), MASKED)
-
-    def cell_keys(self, content: Float32[Array, "height width content"]) -> Float32[Array, "height width keys"]:
-        return jax.nn.relu(content @ self.cell.weight + self.cell.bias)
 
 
 def init_pointer(num_inputs: int, num_keys: int, spec: GameSpec, *, key: Key[Array, ""]) -> Pointer:
