@@ -4,8 +4,10 @@ import numpy as np
 
 from hopplus.doctor.answer import Answer as Said
 from hopplus.doctor.answer import Examination, settled
-from hopplus.doctor.ladder import RUNGS, compare, rungs, symptom_of
+from hopplus.doctor.ladder import RUNGS, compare, read_ladder, rungs, symptom_of
+from hopplus.runs import RunConfig
 from hopplus.runs.agents import learner_of
+from hopplus.runs.folder import open_folder
 from hopplus.runs.records import Recorded
 
 
@@ -28,6 +30,15 @@ def test_each_rung_adds_one_module():
     for config in built.values():
         config.check()
     assert tuple(rungs(learner_of("ppo"))) == ("ppo",)
+
+
+def test_the_default_run_on_8x8_has_a_ladder(tmp_path):
+    """Its hidden utilities need goals, and its early end needs imagination: lower rungs have neither."""
+    open_folder(tmp_path, RunConfig(agent="hop_plus", game="stag-hunt-8x8"))
+    variants = read_ladder(tmp_path, "value_loss").study.variants
+    assert len(variants) == 2 * len(RUNGS) and {config.steps for config in variants.values()} == {1_500_000}
+    shares = [variants[f"{rung}, shared"].learner.utilities.share for rung in RUNGS]
+    assert shares == 2 * [0.0] + 4 * [0.75]
 
 
 def test_the_first_rung_with_the_symptom_is_blamed():

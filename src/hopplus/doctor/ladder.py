@@ -18,7 +18,7 @@ from hopplus.agents.config import OpponentsConfig, PlanningConfig
 from hopplus.doctor.answer import Answer, Finding, OnProgress, Picture, Significance
 from hopplus.doctor.questions import Symptom
 from hopplus.evaluation.statistics import Interval, bootstrap
-from hopplus.learning.config import ImaginationConfig, LearnerConfig
+from hopplus.learning.config import ImaginationConfig, LearnerConfig, UtilitiesConfig
 from hopplus.models.config import GoalsConfig, WorldConfig
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import read_config
@@ -54,7 +54,8 @@ class Ladder:
 def read_ladder(folder: Path, symptom: Symptom, steps: int | None = None) -> Ladder:
     """The ladder of a run; the run's settings are the top rung."""
     config = read_config(folder)
-    config = replace(config, steps=steps or config.steps, pretrained=None, init_from=None, wandb=None)
+    steps = steps or config.steps
+    config = replace(config, steps=steps, early_stop=0, pretrained=None, init_from=None, wandb=None)
     variants = {
         f"{rung}, {sharing}": replace(config, agent=_agent(rung, config), learner=replace(learner, sharing=sharing))
         for rung, learner in rungs(config.learner).items()
@@ -76,9 +77,10 @@ def rungs(full: LearnerConfig) -> dict[str, LearnerConfig]:
         planning=PlanningConfig(),
         imagination=ImaginationConfig(),
         world=WorldConfig(),
+        utilities=UtilitiesConfig(),
     )
     with_others = replace(ppo, opponents=OpponentsConfig(GoalsConfig(), full.opponents.others))
-    with_goals = replace(ppo, opponents=full.opponents)
+    with_goals = replace(ppo, opponents=full.opponents, utilities=full.utilities)
     with_world = replace(with_goals, world=full.world)
     for_actor = replace(full.imagination, critic="real") if full.imagination.is_used else full.imagination
     actor_only = replace(with_world, imagination=for_actor)
