@@ -67,7 +67,7 @@ NUMBERS = {
     "--mesh.envs 0": "--mesh.envs is 0; give 1 or more",
     "--mesh.envs 64": "need 64 devices, but JAX has 2; give fewer",
     "--mesh.seeds 0": "--mesh.seeds is 0; give 1 or more",
-    "--mesh.seeds 3": "--mesh.seeds is 3, but --seeds is 2; give a number that divides it",
+    "--mesh.seeds 3": "--mesh.seeds is 3, but --seeds is 2; give that many seeds at most",
     "--hosts.count 2": "--hosts.count and --hosts.index need --hosts.coordinator ADDRESS:PORT",
     "--hosts.coordinator here": "--hosts.coordinator is here; give ADDRESS:PORT, or auto",
     "--hosts.coordinator here:1 --hosts.index 3": "--hosts.index is 3; give 0 to 0",

@@ -65,10 +65,15 @@ def stored():
     return jax.jit(partial(replay.add_steps, CONFIG))(replay.empty(CONFIG, SPEC), played())
 
 
+def entries(buffer):
+    return jax.jit(lambda buffer, key: replay.some_entries(buffer, key=key))(buffer, jax.random.key(7))
+
+
 def drawn_rewards(buffer, count=30_000):
-    draw = jax.jit(lambda buffer, key: replay.draw_places(replay.by_reward(SPEC, buffer), (count,), key=key))
-    places = np.asarray(draw(buffer, jax.random.key(0)))
-    return places, np.asarray(buffer.experience.transition.after.rewards[0, :, 0])[places]
+    kept = entries(buffer)
+    draw = jax.jit(lambda kept, key: replay.draw_places(replay.by_reward(SPEC, kept), (count,), key=key))
+    places = np.asarray(draw(kept, jax.random.key(0)))
+    return places, np.asarray(kept.transition.after.rewards[:, 0])[places]
 
 
 def test_a_ring_keeps_what_is_newest():
@@ -87,8 +92,20 @@ def test_rare_rewards_are_drawn_as_often_as_common_ones():
 
 
 def test_only_what_is_there_is_drawn():
-    places, _ = drawn_rewards(filled(kept(jnp.ones(8))), 1000)
-    assert set(places.tolist()) == set(range(8))
+    """A buffer of 64 with eight entries gives each of them equally often."""
+    found = np.asarray(entries(filled(kept(jnp.arange(1.0, 9.0)))).transition.after.rewards[:, 0])
+    assert np.unique(found, return_counts=True)[1].tolist() == [8] * 8
+
+
+def test_a_full_buffer_gives_every_entry_once():
+    found = np.asarray(entries(filled(kept(jnp.arange(64.0)))).transition.after.rewards[:, 0])
+    assert found.tolist() == list(range(64))
+
+
+def test_a_large_buffer_gives_entries_from_everywhere(monkeypatch):
+    monkeypatch.setattr(replay, "AT_ONCE", 16)
+    found = np.asarray(entries(filled(kept(jnp.arange(64.0)))).transition.after.rewards[:, 0])
+    assert (found // 4).tolist() == list(range(16))
 
 
 def test_nothing_is_kept_without_a_world():
@@ -97,8 +114,8 @@ def test_nothing_is_kept_without_a_world():
 
 def drawn_examples(buffer, count=512, seat=SEAT):
     order = jnp.asarray(ego_order(4)[seat], jnp.int32)
-    draw = jax.jit(lambda buffer, key: replay.draw_examples(GAME, buffer, order, num_samples=count, key=key))
-    return draw(buffer, jax.random.key(3))
+    draw = jax.jit(lambda kept, key: replay.draw_examples(GAME, kept, order, num_samples=count, key=key))
+    return draw(entries(buffer), jax.random.key(3))
 
 
 def test_examples_of_a_co_player_are_steps_that_the_seat_saw():

@@ -1,5 +1,8 @@
 """Numbers that several folders use: metrics, masks, weighted means."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +46,13 @@ def variance(
 def evenly_spread(share: float, count: int) -> Bool[np.ndarray, " {count}"]:
     """Flags of which this share is set, at even distances."""
     return np.diff(np.floor(np.arange(count + 1) * share)) > 0
+
+
+def map_rows(fn: Callable[[Any], Any], rows: PyTree[Array]) -> Any:
+    """`fn` of each row of a tree, one after the other; without a loop where there is one row."""
+    if count_rows(rows) > 1:
+        return jax.lax.map(fn, rows)
+    return jax.tree.map(lambda leaf: leaf[None], fn(jax.tree.map(lambda leaf: leaf[0], rows)))
 
 
 def count_rows(tree: PyTree[Array]) -> int:

@@ -40,7 +40,8 @@ class ExaminedRun:
 
     @cached_property
     def run(self) -> Run:
-        return run_of(self.folder, self.config, *self._last)
+        done, state = self._last
+        return run_of(self.folder, self.config, done, state.learners)
 
     @property
     def states(self) -> LearnerState:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Int32, Key, PyTree
 from hopplus.agents import opponents as opponent_models
 from hopplus.agents.goals import goal_model
 from hopplus.core.devices import by_seeds, on_seeds, over_devices
-from hopplus.core.numerics import Metrics
+from hopplus.core.numerics import Metrics, map_rows
 from hopplus.core.streams import at, stream, with_keys, without_keys
 from hopplus.games.game import ego_order
 from hopplus.games.rollout import EnvState, init_env
@@ -112,6 +112,8 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
         keys=state.keys,
         num_updates=state.num_updates + 1,
     )
+    if experience.replay is not None:
+        metrics["buffer/size/world"] = replay.num_kept(experience.replay).astype(jnp.float32)
     if experience.steps.kinds is not None:
         metrics |= utilities.reached(task.game.spec, experience.steps)
     return after, record(task.game.spec, experience, metrics)
@@ -198,10 +200,13 @@ def learn_all(
         seat_keys=_seats_by_learner(seat_keys, num_learners),
     )
     remaining = jnp.maximum(1.0 - state.num_updates / task.schedule, 0.0)
-    context = UpdateContext(remaining, state.num_updates, experience.replay, experience.transitions)
+    kept = None
+    if experience.replay is not None:
+        kept = replay.some_entries(experience.replay, key=at(state.keys.run, "replay", state.num_updates))
+    context = UpdateContext(remaining, state.num_updates, kept, experience.transitions)
 
     def learn_some(context: UpdateContext, parts: tuple[Learner, LearnerData]) -> tuple[Learner, Metrics]:
-        return jax.lax.map(lambda part: learn(config, task, context, *part), parts)
+        return map_rows(lambda part: learn(config, task, context, *part), parts)
 
     return over_devices(learn_some, config.mesh.envs, num_learners)(context, (state.learners, data))
 
@@ -240,7 +245,7 @@ def learn_world(
     config: LearnerConfig, task: Task, context: UpdateContext, members: Trained, data: LearnerData
 ) -> tuple[Trained, Metrics]:
     """The world after one update; it is scored on the new transitions first."""
-    assert context.transitions is not None
+    assert context.transitions is not None and context.replay is not None
     spec = task.game.spec
     order = data.orders[0]  # a world treats the players alike: any seat of the learner gives the same update
     errors = worlds.score(spec, members.params, world.seen_by(spec, context.transitions, order))
@@ -249,6 +254,7 @@ def learn_world(
         spec,
         members,
         context.replay,
+        is_known=worlds.is_known(errors),
         order=order,
         remaining=context.remaining,
         key=at(data.key, "world", context.update),
@@ -318,27 +324,35 @@ def train_block(
     """
 
     def some_seeds(states: LearnerState, counts: Int32[Array, "2"]) -> tuple[LearnerState, Metrics]:
-        num_updates, run = counts[0], replace(task, schedule=counts[1])
-        num_seeds = len(states.num_updates)
+        num_updates, num_seeds = counts[0], len(states.num_updates)
         numbers = without_keys(states)  # JAX cannot see that the keys of a seed are used once in its turn
 
-        def of_seed(seed: int | Int32[Array, ""], numbers: PyTree[Array]) -> LearnerState:
-            return with_keys(states, jax.tree.map(lambda leaf: leaf[seed], numbers))
+        @jax.jit  # traced once, for the shapes and for the loop
+        def one_seed(numbers: PyTree[Array], seed: Int32[Array, ""], schedule: Int32[Array, ""]):
+            state = with_keys(states, jax.tree.map(lambda leaf: leaf[seed], numbers))
+            state, metrics = train_step(config, replace(task, schedule=schedule), state)
+            return without_keys(state), metrics
 
-        shapes = jax.eval_shape(lambda: train_step(config, run, of_seed(0, numbers))[1])
+        shapes = jax.eval_shape(one_seed, numbers, jnp.int32(0), counts[1])[1]
         empty = jax.tree.map(lambda leaf: jnp.zeros((most, num_seeds, *leaf.shape), leaf.dtype), shapes)
 
         def one_turn(turn, carry):
             numbers, metrics = carry
             update, seed = turn // num_seeds, turn % num_seeds
-            state, now = train_step(config, run, of_seed(seed, numbers))
-            numbers = jax.tree.map(lambda all_, leaf: all_.at[seed].set(leaf), numbers, without_keys(state))
-            return numbers, jax.tree.map(lambda all_, leaf: all_.at[update, seed].set(leaf), metrics, now)
+            state, now = one_seed(numbers, seed, counts[1])
+            numbers = jax.tree.map(lambda rows, row: _put(rows, row, seed), numbers, state)
+            return numbers, jax.tree.map(lambda rows, row: _put(rows, row, update, seed), metrics, now)
 
-        numbers, metrics = jax.lax.fori_loop(0, num_updates * num_seeds, one_turn, (numbers, empty))
+        numbers, metrics = jax.lax.fori_loop(jnp.int32(0), num_updates * num_seeds, one_turn, (numbers, empty))
         return with_keys(states, numbers), metrics
 
     return by_seeds(some_seeds, config.mesh, out_axes=(0, 1))(states, counts)
+
+
+def _put(rows: Array, row: Array, *place: Int32[Array, ""]) -> Array:
+    """The rows with one of them replaced; its place is an index into each leading axis."""
+    start = (*place, *(0,) * row.ndim)
+    return jax.lax.dynamic_update_slice(rows, row.reshape((1,) * len(place) + row.shape), start)
 
 
 def layout(config: LearnerConfig, states: PyTree) -> PyTree[NamedSharding]:

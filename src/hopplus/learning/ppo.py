@@ -182,6 +182,7 @@ def update(
         by_seat = jax.vmap(lambda seat: loss(config, value_scale, params, seat, entropy_coefficient))
         return jax.tree.map(jnp.mean, by_seat(minibatch))
 
+    @jax.jit  # traced once, for the shapes and for the loop
     def one_step(policy: Trained, minibatch: Batch) -> tuple[Trained, Metrics]:
         gradient, metrics = jax.grad(learner_loss, has_aux=True)(policy.params, minibatch)
         policy = apply_gradient(transform, policy, gradient, config.learning_rate)

@@ -10,7 +10,7 @@ import equinox as eqx
 import flashbax
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
+from jaxtyping import Array, Float32, Int32, Key, PyTree
 
 from hopplus.games.game import Game, GameSpec, ego_views
 from hopplus.learning.config import ReplayConfig
@@ -22,6 +22,9 @@ from hopplus.models.world import Outcome, Situation, Transition
 
 FADING = 0.6
 """The factor on the chance of a step for every further step until its event."""
+AT_ONCE = 16_384
+"""Entries that the models of one update draw from: weighing all entries of a large buffer would cost more than the
+gradient steps."""
 
 
 class Kept(eqx.Module):
@@ -70,10 +73,19 @@ def _in_seat_order(last_actions: Int32[Array, "*batch seats agents"]) -> Int32[A
     return jnp.max(jnp.stack(turned), axis=0)
 
 
-def is_kept(replay: PyTree[Array]) -> Bool[Array, " places"]:
-    """Which entries of the buffer are filled."""
+def num_kept(replay: PyTree[Array]) -> Int32[Array, ""]:
+    """How many entries of the buffer are filled: the first ones."""
     num_places = replay.experience.labels.shape[1]
-    return jnp.arange(num_places) < jnp.where(replay.is_full, num_places, replay.current_index)
+    return jnp.where(replay.is_full, num_places, replay.current_index).astype(jnp.int32)
+
+
+def some_entries(replay: PyTree[Array], *, key: Key[Array, ""]) -> Kept:
+    """Entries for one update, evenly spread over those that are filled: all of them while they are few."""
+    count = min(AT_ONCE, replay.experience.labels.shape[1])
+    filled = num_kept(replay)
+    offsets = jnp.arange(count) + jax.random.uniform(key)
+    places = jnp.minimum((offsets / count * filled).astype(jnp.int32), filled - 1)
+    return jax.tree.map(lambda leaf: leaf[0, places], replay.experience)
 
 
 def equal_chances(
@@ -94,18 +106,18 @@ def draw_places(
     return jnp.minimum(jnp.searchsorted(sums, uniforms, side="right"), last).astype(jnp.int32)
 
 
-def by_reward(spec: GameSpec, replay: PyTree[Array]) -> Float32[Array, " places"]:
+def by_reward(spec: GameSpec, kept: Kept) -> Float32[Array, " places"]:
     """Chances: half of the draws are uniform; for the other half every size of reward is equally likely."""
-    rewards = replay.experience.transition.after.rewards[0]
-    there = is_kept(replay).astype(jnp.float32)
+    rewards = kept.transition.after.rewards
+    there = jnp.ones(len(rewards), jnp.float32)
     support = jnp.asarray(spec.reward_support, jnp.float32)
     biggest = jnp.take_along_axis(rewards, jnp.argmax(jnp.abs(rewards), axis=-1)[:, None], axis=-1)[:, 0]
     kind = jnp.argmin(jnp.abs(biggest[:, None] - support), axis=-1)
-    return 0.5 * equal_chances(kind, len(support), there) + 0.5 * there / jnp.sum(there)
+    return 0.5 * equal_chances(kind, len(support), there) + 0.5 * there / len(rewards)
 
 
 def draw_examples(
-    game: Game, replay: PyTree[Array], order: Int32[Array, " agents"], *, num_samples: int, key: Key[Array, ""]
+    game: Game, kept: Kept, order: Int32[Array, " agents"], *, num_samples: int, key: Key[Array, ""]
 ) -> ActionExamples:
     """Steps of each co-player before an event, every kind of event equally likely; seats in `order`.
 
@@ -114,8 +126,7 @@ def draw_examples(
     """
     spec = game.spec
     num_events = len(spec.events)
-    kept = jax.tree.map(lambda leaf: leaf[0], replay.experience)
-    playing = ~kept.transition.now.ended & is_kept(replay)[:, None]
+    playing = ~kept.transition.now.ended
 
     def one_other(seat, key_data):
         labels = kept.labels[:, seat]

@@ -14,6 +14,7 @@ from hopplus.learning.imagination import Branches
 from hopplus.learning.opponent_data import OpponentData
 from hopplus.learning.optim import Trained
 from hopplus.learning.ppo import Batch
+from hopplus.learning.replay import Kept
 from hopplus.learning.rollout import Trajectory
 from hopplus.models.world import Transition
 
@@ -100,7 +101,8 @@ class UpdateContext(eqx.Module):
     remaining: Float32[Array, ""]
     """The share of the schedule that is left."""
     update: Int32[Array, ""]
-    replay: PyTree[Array] | None
+    replay: Kept | None
+    """The entries of the replay buffer that models learn from."""
     transitions: Transition | None
     """New in this update, on which worlds are scored."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
+from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.core.devices import shard_samples
 from hopplus.core.numerics import Metrics, count_rows
@@ -19,6 +19,7 @@ from hopplus.games.game import GameSpec
 from hopplus.learning import replay
 from hopplus.learning.config import WorldTrainingConfig
 from hopplus.learning.optim import Trained, apply_gradient, falling
+from hopplus.learning.replay import Kept
 from hopplus.models import world
 from hopplus.models.world import Outcome, Transition, WorldModel
 
@@ -26,6 +27,10 @@ SAME_REWARD = 0.05
 """Rewards that differ by less are the same."""
 FINAL_RATE = 0.1
 """The learning rate falls to this share of itself over a run."""
+
+
+KNOWN = 0.01
+"""The sum of errors below which a world counts as known."""
 
 
 def optimizer() -> optax.GradientTransformation:
@@ -43,40 +48,50 @@ def update(
     config: WorldTrainingConfig,
     spec: GameSpec,
     world_members: Trained,
-    buffer: PyTree[Array],
+    kept: Kept,
     *,
+    is_known: Bool[Array, ""],
     order: Int32[Array, " agents"],
     remaining: Float32[Array, ""],
     key: Key[Array, ""],
 ) -> tuple[Trained, Metrics]:
-    """All gradient steps of all members, [members, ...]; `remaining` is the share of the schedule that is left.
+    """The gradient steps of all members, [members, ...]; `remaining` is the share of the schedule that is left.
 
-    Boards are read in the learner's own order of seats: a sum over seats then has the same bits in every seat.
+    A world that predicts new transitions well makes one step, so that it does not forget. Boards are read in the
+    learner's own order of seats: a sum over seats then has the same bits in every seat.
     """
     transform = optimizer()
     rate = falling(config.learning_rate, FINAL_RATE, remaining)
     num_members = count_rows(world_members.params)
 
     def one_member(member: Trained, places: Array) -> tuple[Trained, Metrics]:
-        batch = jax.tree.map(lambda leaf: leaf[0, places], buffer.experience.transition)
+        batch = jax.tree.map(lambda leaf: leaf[places], kept.transition)
         batch = world.seen_by(spec, shard_samples(batch), order)
         gradient, parts = jax.grad(mean_loss, has_aux=True)(member.params, spec, batch)
         return apply_gradient(transform, member, gradient, rate), parts
 
-    def one_step(members: Trained, places: Array) -> tuple[Trained, Metrics]:
-        members, parts = jax.vmap(one_member)(members, places)
-        return members, jax.tree.map(jnp.mean, parts)
+    def one_step(index, carry: tuple[Trained, Metrics]) -> tuple[Trained, Metrics]:
+        members, totals = carry
+        members, parts = jax.vmap(one_member)(members, places[index])
+        return members, {name: totals[name] + jnp.mean(part) for name, part in parts.items()}
 
     shape = (config.minibatches, num_members, config.minibatch_size)
-    places = replay.draw_places(replay.by_reward(spec, buffer), shape, key=key)
-    world_members, parts = jax.lax.scan(one_step, world_members, places)
-    losses = {f"wm/{name}": jnp.mean(part) for name, part in parts.items()}
+    places = replay.draw_places(replay.by_reward(spec, kept), shape, key=key)
+    num_steps = jnp.where(is_known, 1, config.minibatches)
+    zeros = dict.fromkeys(world.LOSSES, jnp.float32(0))
+    world_members, totals = jax.lax.fori_loop(0, num_steps, one_step, (world_members, zeros))
+    done = num_steps.astype(jnp.float32)
+    losses = {f"wm/{name}": total / done for name, total in totals.items()}
     counts = {
-        "count/updates/world": jnp.float32(config.minibatches),
-        "count/samples/world": jnp.float32(config.minibatches * config.minibatch_size * num_members),
-        "buffer/size/world": jnp.sum(replay.is_kept(buffer), dtype=jnp.float32),
+        "count/updates/world": done,
+        "count/samples/world": done * (config.minibatch_size * num_members),
     }
-    return world_members, {"wm/loss": sum(losses.values(), jnp.float32(0)), **losses, **counts}
+    return world_members, {"wm/loss": sum(losses.values(), jnp.float32(0)), **losses} | counts
+
+
+def is_known(errors: Metrics) -> Bool[Array, ""]:
+    """Whether a world with these errors needs little more training."""
+    return sum((errors[f"wm/{name}_error"] for name in ("board", "reward", "end")), jnp.float32(0)) < KNOWN
 
 
 def score(spec: GameSpec, members: WorldModel, transitions: Transition) -> Metrics:

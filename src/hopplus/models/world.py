@@ -35,6 +35,8 @@ STANDS, GONE = NUM_STEPS, NUM_STEPS + 1
 """What can happen to a walker besides the four moves."""
 UNCHANGED = 3.0
 """The logit with which an untrained world predicts that a cell of a set stays as it is."""
+LOSSES = ("walkers", "sets", "reward", "ended")
+"""The parts of its loss."""
 
 
 class Situation(eqx.Module):

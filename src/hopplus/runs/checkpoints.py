@@ -42,7 +42,10 @@ class Checkpoints:
 
     def save(self, num_updates: int, state: PyTree[Array]) -> None:
         """Write a checkpoint; every host writes what its devices hold."""
-        self._manager.save(num_updates, args=ocp.args.StandardSave(_plain(state)))
+        plain = _plain(state)
+        if jax.process_count() == 1:  # orbax would compile a program for every array, to divide it among devices
+            plain = jax.device_get(plain)
+        self._manager.save(num_updates, args=ocp.args.StandardSave(plain))
 
     @property
     def latest(self) -> int | None:

@@ -98,9 +98,9 @@ class RunConfig:
             raise ValueError(f"--early-stop is {self.early_stop}; give {self.learner.steps_per_update} steps or more")
         if self.early_stop and not (self.learner.imagination.is_used and self.learner.imagination.held_out):
             raise ValueError("--early-stop needs held-out returns; give --imagination.held-out 0.1, or --early-stop 0")
-        if self.seeds % self.learner.mesh.seeds:
+        if self.seeds < self.learner.mesh.seeds:
             raise ValueError(
-                f"--mesh.seeds is {self.learner.mesh.seeds}, but --seeds is {self.seeds}; give a number that divides it"
+                f"--mesh.seeds is {self.learner.mesh.seeds}, but --seeds is {self.seeds}; give that many seeds at most"
             )
         if self.pretrained is not None and not self.learner.opponents.is_used:
             raise ValueError(f"--pretrained: {self.agent} has no opponent models; train omg or hop")

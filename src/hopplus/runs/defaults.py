@@ -59,8 +59,13 @@ def with_setting(settings: Any, name: str, value: Any) -> Any:
 
 def game_in(flags: Sequence[str]) -> str:
     """The game that the flags of a command name; the usual one where they name none."""
+    return value_in(flags, "--game") or GAME
+
+
+def value_in(flags: Sequence[str], wanted: str) -> str | None:
+    """The value of one flag of a command, before the others are read; None where it is not given."""
     for index, flag in enumerate(flags):
         name, equals, value = flag.partition("=")
-        if name == "--game" and (equals or index + 1 < len(flags)):
+        if name == wanted and (equals or index + 1 < len(flags)):
             return value if equals else flags[index + 1]
-    return GAME
+    return None

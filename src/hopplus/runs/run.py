@@ -16,7 +16,7 @@ from hopplus.agents.player import Player
 from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.game import Game, overrides
 from hopplus.learning.learner import init, seats_of
-from hopplus.learning.state import LearnerState
+from hopplus.learning.state import Learner, LearnerState
 from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.learned_game import LearnedGame, from_view
 from hopplus.models.world import WorldModel
@@ -117,13 +117,14 @@ def load(folder: Path | str, *, agent: Any = None, game: Any = None, co_players:
     """Read a run folder. Agent, game and co-players are needed if they were Python objects without a name."""
     folder = Path(folder)
     config = read_config(folder, agent=agent, game=game, co_players=co_players)
-    return run_of(folder, config, *last_state(folder, config))
+    done, state = last_state(folder, config)
+    return run_of(folder, config, done, state.learners)
 
 
-def run_of(folder: Path, config: RunConfig, done: int, state: LearnerState) -> Run:
-    """The run with the parameters of this checkpoint."""
-    seated = jax.vmap(partial(seats_of, config.learner, config.task))(state.learners)
-    worlds = state.learners.world
+def run_of(folder: Path, config: RunConfig, done: int, learners: Learner) -> Run:
+    """The run with the parameters of these learners."""
+    seated = jax.vmap(partial(seats_of, config.learner, config.task))(learners)
+    worlds = learners.world
     return Run(folder, config, done, seated.params, seated.opponents, worlds.params if worlds else None)
 
 

@@ -1,6 +1,7 @@
 """The loop around the compiled program: run a block of updates, write its metrics, save checkpoints."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from hopplus.runs.hosts import agreed, is_first, together
 from hopplus.runs.init_from import check_init_from, with_init_from
 from hopplus.runs.metrics import Row, Writers, find_wandb, rows
 from hopplus.runs.pretraining import check_pretrained, with_pretrained
-from hopplus.runs.run import Run, load, state_shapes
+from hopplus.runs.run import Run, load, run_of, state_shapes
 from hopplus.runs.stopping import TAG, Stopping, ended_at
 
 MOST_UPDATES, BLOCK_SECONDS = 32, 3.0
@@ -69,16 +70,32 @@ def compile_program(config: LearnerConfig, task: Task, keys: jax.Array) -> Progr
         in_shardings=(places, everywhere),
         out_shardings=(places, everywhere),
     )
-    compiled = block.lower(states, jax.ShapeDtypeStruct((2,), jnp.int32)).compile()
     if task.game.is_compiled:
-        return Program(jax.jit(init_seeds, in_shardings=everywhere, out_shardings=places), compiled, places)
-    return Program(jax.jit(init_seeds), compiled, places)  # one device calls Python; `placed` distributes the states
+        first = jax.jit(init_seeds, in_shardings=everywhere, out_shardings=places)
+    else:
+        first = jax.jit(init_seeds)  # one device calls Python; `placed` distributes the states
+    with ThreadPoolExecutor(1) as pool:  # XLA compiles the smaller program while Python traces the larger one
+        started = pool.submit(first.lower(keys).compile)
+        compiled = block.lower(states, jax.ShapeDtypeStruct((2,), jnp.int32)).compile()
+        return Program(started.result(), compiled, places)
 
 
 def seed_keys(config: RunConfig) -> jax.Array:
     """A key for each seed; more seeds do not change the keys of the first ones."""
     base = jax.random.key(config.seed)
     return jax.vmap(lambda index: jax.random.fold_in(base, index))(jnp.arange(config.seeds))
+
+
+def for_mesh(config: RunConfig, seeds: PyTree[jax.Array]) -> PyTree[jax.Array]:
+    """The seeds, some of them twice where their number does not divide evenly among the devices."""
+    extra = -config.seeds % config.learner.mesh.seeds
+    return jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf[:extra]]), seeds) if extra else seeds
+
+
+def without_copies(config: RunConfig, seeds: PyTree[jax.Array]) -> PyTree[jax.Array]:
+    """The seeds of the run, without those that `for_mesh` has added."""
+    copies = config.seeds % config.learner.mesh.seeds
+    return jax.tree.map(lambda leaf: leaf[: config.seeds], seeds) if copies else seeds
 
 
 def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None, patience: float = 0.0) -> Run:
@@ -96,6 +113,11 @@ def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None,
             f"--envs is {config.learner.envs}, and --mesh.envs is {config.learner.mesh.envs}: Python steps the "
             f"environments of {config.game}, each device its share; give --envs that --mesh.envs divides"
         )
+    if config.seeds % config.learner.mesh.seeds and jax.process_count() > 1:
+        raise ValueError(
+            f"--seeds is {config.seeds}, and --mesh.seeds is {config.learner.mesh.seeds}: with several hosts the seeds "
+            "must divide evenly; give other --seeds"
+        )
     make_mesh(config.learner.mesh)  # raises before the folder is made and before the compiler runs
     if config.wandb:
         find_wandb()
@@ -110,7 +132,9 @@ def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None,
                 if watcher:
                     watcher.compiling(config, done)
                 with together():
-                    _train_from(config, task, out, done, checkpoints, watcher)
+                    done, states = _train_from(config, task, out, done, checkpoints, watcher)
+                if jax.process_count() == 1:
+                    return run_of(out, config, done, jax.tree.map(jnp.asarray, jax.device_get(states.learners)))
         finally:
             checkpoints.close()
     return load(out, **{name: thing_of(getattr(config, name)) for name in ("agent", "game", "co_players")})
@@ -118,16 +142,19 @@ def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None,
 
 def _train_from(
     config: RunConfig, task: Task, out: Path, done: int, checkpoints: Checkpoints, watcher: Watcher | None
-) -> None:
+) -> tuple[int, LearnerState]:
+    """Train on from update `done`; the updates done, and the last states."""
     restored = checkpoints.restore(done, state_shapes(config)) if done else None
     writers = Writers(out, config, done, describe(config)) if is_first() else None
     try:
-        program = compile_program(config.learner, task, seed_keys(config))
+        keys = for_mesh(config, seed_keys(config))
+        program = compile_program(config.learner, task, keys)
         if restored is None:
-            states = with_init_from(config, jax.block_until_ready(program.init(seed_keys(config))))
-            restored = with_pretrained(config, states)
+            states = without_copies(config, jax.block_until_ready(program.init(keys)))
+            restored = with_pretrained(config, with_init_from(config, states))
         stopping = Stopping(config, out, done)
-        _run(config, program, placed(restored, program.places), done, checkpoints, writers, watcher, stopping)
+        states = placed(for_mesh(config, restored), program.places)
+        return _run(config, program, states, done, checkpoints, writers, watcher, stopping)
     finally:
         if writers:
             writers.close()
@@ -156,7 +183,7 @@ def _run(
     writers: Writers | None,
     watcher: Watcher | None,
     stopping: Stopping,
-) -> None:
+) -> tuple[int, LearnerState]:
     wanted = 1
     everywhere = on_every(config.learner.mesh)
     while done < config.num_updates and not stopping.is_over():
@@ -166,7 +193,7 @@ def _run(
         started = time.perf_counter()
         counts = jax.device_put(np.array([num_updates, config.schedule_updates], np.int32), everywhere)
         states, metrics = program.block(states, counts)
-        metrics = jax.device_get(metrics)
+        metrics = {name: values[:, : config.seeds] for name, values in jax.device_get(metrics).items()}
         seconds = time.perf_counter() - started
         _check_finite(metrics["policy/finite"][:num_updates], done, checkpoints)
         per_update = config.learner.steps_per_update
@@ -183,12 +210,13 @@ def _run(
             stopping.add(one)
         done += num_updates
         if done % config.checkpoint_every == 0 or done == config.num_updates or stopping.is_over():
-            checkpoints.save(done, states)
+            checkpoints.save(done, without_copies(config, states))
         if watcher:
             watcher.block(row, done, rate)
         wanted = agreed(max(1, round(BLOCK_SECONDS * num_updates / seconds)))
     if done < config.num_updates and writers:
         stopping.end(done)
+    return done, without_copies(config, states)
 
 
 def _check_finite(finite: np.ndarray, done: int, checkpoints: Checkpoints) -> None:

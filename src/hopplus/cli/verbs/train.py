@@ -10,10 +10,10 @@ import tyro
 from hopplus.agents.named import ABOUT, NAMES
 from hopplus.cli.verbs.types import print_choices
 from hopplus.core.extensions import is_own
-from hopplus.core.mesh import MeshConfig, num_cores
+from hopplus.core.mesh import num_cores, usual_mesh
 from hopplus.runs.agents import own_agent
 from hopplus.runs.config import RunConfig
-from hopplus.runs.defaults import game_in
+from hopplus.runs.defaults import game_in, value_in
 from hopplus.runs.hosts_config import HostsConfig
 from hopplus.runs.unused_flags import unused_flags
 
@@ -35,7 +35,11 @@ defaults on the game of --game."""
 def _usual(agent: Any, flags: list[str]) -> RunConfig:
     """The default settings of an agent, on the game that the flags name."""
     usual = RunConfig(agent=agent, game=game_in(flags))
-    return replace(usual, learner=replace(usual.learner, mesh=MeshConfig(envs=num_cores())))
+    if any(flag.startswith("--mesh.") for flag in flags):
+        return usual
+    seeds = value_in(flags, "--seeds") or ""
+    mesh = usual_mesh(int(seeds) if seeds.isdecimal() else usual.seeds, num_cores())
+    return replace(usual, learner=replace(usual.learner, mesh=mesh))
 
 
 def _arguments(usual: RunConfig) -> Any:
