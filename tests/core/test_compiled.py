@@ -26,7 +26,7 @@ def clean(monkeypatch):
         ):
             monkeypatch.delenv(name)
     set_here = ("JAX_COMPILATION_CACHE_DIR", "JAX_COMPILATION_CACHE_MAX_SIZE", "JAX_ENABLE_COMPILATION_CACHE")
-    for name in (*set_here, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
+    for name in (*set_here, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", compiled.PROGRAMS):
         monkeypatch.setenv(name, "")  # so that what the test sets is removed after it
         os.environ.pop(name)
     return monkeypatch
@@ -39,6 +39,7 @@ def test_it_is_in_the_users_caches_unless_it_is_moved_or_off(clean, tmp_path):
     folder = os.environ["JAX_COMPILATION_CACHE_DIR"]
     assert folder == str(tmp_path / "caches" / "hopplus" / f"compiled-{compiled.machine()}") and os.path.isdir(folder)
     assert int(os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"]) == compiled.LIMIT
+    assert os.environ[compiled.PROGRAMS].startswith(str(tmp_path / "caches" / "hopplus"))
     clean.setenv(compiled.VARIABLE, str(tmp_path / "by variable"))
     clean.delenv("JAX_COMPILATION_CACHE_DIR")
     compiled.use_cache()
@@ -46,7 +47,7 @@ def test_it_is_in_the_users_caches_unless_it_is_moved_or_off(clean, tmp_path):
     compiled.use_cache(str(tmp_path / "by flag"))
     assert os.environ["JAX_COMPILATION_CACHE_DIR"].startswith(str(tmp_path / "by flag"))
     compiled.use_cache("off")
-    assert os.environ["JAX_ENABLE_COMPILATION_CACHE"] == "false"
+    assert os.environ["JAX_ENABLE_COMPILATION_CACHE"] == "false" and compiled.PROGRAMS not in os.environ
 
 
 def test_jaxs_own_variable_is_kept(clean, tmp_path):

@@ -28,7 +28,7 @@ def compile_rarely(monkeypatch) -> None:
     """Within one test process the same program is compiled once, however many runs need it."""
     compiled, compile_program = {}, training.compile_program
 
-    def remembered(config, task, keys):
+    def remembered(config, task, keys, _run):
         name = f"{config} {replace(task, schedule=0)} {keys.shape}"
         return compiled[name] if name in compiled else compiled.setdefault(name, compile_program(config, task, keys))
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 VARIABLE = "HOPPLUS_CACHE"
 OFF = "off"
+PROGRAMS = "HOPPLUS_PROGRAMS"
+"""The variable with the folder of whole training programs, for `runs.programs`."""
 LIMIT = 2 << 30
 """Bytes. Programs that were not used for longest are deleted first."""
 LEAST_SECONDS = 0.2
@@ -26,6 +28,7 @@ def use_cache(place: str | None = None) -> None:
     place = place or os.environ.get(VARIABLE) or None
     if place == OFF:
         os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+        os.environ.pop(PROGRAMS, None)
         return
     if place is None and os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return
@@ -42,6 +45,7 @@ def use_cache(place: str | None = None) -> None:
         )
         return
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder.resolve())
+    os.environ[PROGRAMS] = str(folder.resolve().with_name(f"programs-{machine()}"))
     os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(LIMIT))  # with a limit JAX also locks the folder
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", str(LEAST_SECONDS))
 

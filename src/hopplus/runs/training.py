@@ -28,6 +28,7 @@ from hopplus.runs.hosts import agreed, is_first, together
 from hopplus.runs.init_from import check_init_from, with_init_from
 from hopplus.runs.metrics import Row, Writers, find_wandb, rows
 from hopplus.runs.pretraining import check_pretrained, with_pretrained
+from hopplus.runs.programs import compiled_block
 from hopplus.runs.run import Run, load, run_of, state_shapes
 from hopplus.runs.stopping import TAG, Stopping, ended_at
 
@@ -54,8 +55,10 @@ class Program:
     """The devices of each array of the states."""
 
 
-def compile_program(config: LearnerConfig, task: Task, keys: jax.Array) -> Program:
+def compile_program(config: LearnerConfig, task: Task, keys: jax.Array, run: RunConfig | None = None) -> Program:
     """Compile the program once, before training; a block consumes the states that it gets (donated buffers).
+
+    With the settings of its `run` it is read from a file if it was compiled before.
 
     A block gets the states, how many updates it makes, and over how many schedules run: one program serves runs of any
     length.
@@ -76,7 +79,9 @@ def compile_program(config: LearnerConfig, task: Task, keys: jax.Array) -> Progr
         first = jax.jit(init_seeds)  # one device calls Python; `placed` distributes the states
     with ThreadPoolExecutor(1) as pool:  # XLA compiles the smaller program while Python traces the larger one
         started = pool.submit(first.lower(keys).compile)
-        compiled = block.lower(states, jax.ShapeDtypeStruct((2,), jnp.int32)).compile()
+        counts = jax.ShapeDtypeStruct((2,), jnp.int32)
+        compiler = lambda: block.lower(states, counts).compile()  # noqa: E731
+        compiled = compiled_block(run, states, counts, compiler) if run else compiler()
         return Program(started.result(), compiled, places)
 
 
@@ -148,7 +153,7 @@ def _train_from(
     writers = Writers(out, config, done, describe(config)) if is_first() else None
     try:
         keys = for_mesh(config, seed_keys(config))
-        program = compile_program(config.learner, task, keys)
+        program = compile_program(config.learner, task, keys, config)
         if restored is None:
             states = without_copies(config, jax.block_until_ready(program.init(keys)))
             restored = with_pretrained(config, with_init_from(config, states))
