@@ -20,13 +20,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hopplus.cli.main import VERBS
-from hopplus.learning.config import LearnerConfig
+from hopplus.runs.config import RunConfig
 from measure import PROGRESS, print_json, print_table
 
 ROUNDS, FIRST_UPDATES = 5, 3
 PROGRAM = [sys.executable, "-c", "from hopplus.cli.main import entry; entry()"]
 IMPORT_JAX = [sys.executable, "-c", "import jax"]
-AGENTS = ("ppo", "hop_plus")
+AGENTS, GAME = ("ppo", "hop_plus"), "stag-hunt-4x4"
 HELP_AT_MOST, COLD_AT_MOST, WARM_AT_MOST = 1.0, 3.0, 0.75
 
 
@@ -53,8 +53,8 @@ def help_ratios(rounds: int) -> dict[str, float]:
 
 def first_update(agent: str, seeds: int, folder: Path) -> dict[str, float]:
     """Seconds to the end of one update, with an empty cache and with a filled one."""
-    steps = str(LearnerConfig().steps_per_update)
-    flags = ["--game", "stag-hunt-4x4", "--seeds", str(seeds), "--steps", steps]
+    steps = RunConfig.for_agent(agent, game=GAME).learner.steps_per_update
+    flags = ["--game", GAME, "--seeds", str(seeds), "--steps", str(steps)]
     found = {}
     for kind in ("cold", "warm"):
         command = [*PROGRAM, "--cache", str(folder / "cache"), "train", agent, *flags, "--out", str(folder / kind)]

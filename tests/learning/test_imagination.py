@@ -21,7 +21,9 @@ from hopplus.learning.imagination import (
     imagine,
     imagined_batch,
 )
+from hopplus.learning.learner import bonus_left
 from hopplus.learning.ppo import Batch, Source, make_batch
+from hopplus.learning.state import UpdateContext
 from hopplus.learning.trust import LEAST_WEIGHT, depth_of, mixed, trust_of, weights_by_depth
 from hopplus.models import world
 from hopplus.models.config import WorldConfig
@@ -182,6 +184,7 @@ def test_wrong_rewards_or_ends_are_no_data_at_any_depth(name):
     wrong = NO_ERROR | {name: jnp.float32(4.0)}
     depth = jnp.zeros((1, 2), jnp.int32)
     assert not np.any(weights_by_depth(trust_of(CONFIG, wrong), depth))
+    assert not np.any(weights_by_depth(trust_of(CONFIG, NO_ERROR, jnp.bool_(False)), depth))
     assert np.all(weights_by_depth(trust_of(replace(CONFIG, trust=False), wrong), depth) == 1)
 
 
@@ -275,3 +278,10 @@ def test_misfit_measures_the_model_not_the_random_draws(given, low, high):
     predicted = jnp.broadcast_to(jnp.array(given, jnp.float32), legal.shape)
     misfit = opponents.misfit(predicted, legal, actions.reshape(shape), jnp.ones(shape, bool))
     assert low <= float(misfit[0]) <= high
+
+
+def test_the_entropy_bonus_is_larger_until_all_rewards_were_seen():
+    config = replace(LEARNER, imagination=replace(CONFIG, explore=5.0))
+    for seen, expected in ((False, 2.5), (True, 0.5)):
+        context = UpdateContext(jnp.float32(0.5), None, None, jnp.bool_(seen))
+        assert float(bonus_left(config, context)) == expected

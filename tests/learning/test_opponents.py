@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from hopplus.agents import opponents as opponent_models
-from hopplus.core.streams import at
+from hopplus.core.streams import at, at_each
 from hopplus.games.game import ego_order
 from hopplus.games.lineups import read_policies
 from hopplus.learning import opponents
 from hopplus.learning.goal_losses import goals_loss, pick_steps
-from hopplus.learning.learner import learn
+from hopplus.learning.learner import PURPOSES, SEAT_PURPOSES, learn
 from hopplus.learning.opponent_data import ActionExamples, all_inputs, goal_targets
 from hopplus.learning.opponents import OpponentBatch
 from hopplus.learning.optim import Trained, init_trained
@@ -258,19 +258,23 @@ def test_every_seat_with_hindsight_goals_learns_as_much():
     before = replace(played.before.learners, opponents=copies)
     batch = jax.tree.map(lambda leaf: leaf.reshape(4, 1, -1, *leaf.shape[3:]), played.batch)
     seen, orders = (jax.tree.map(lambda leaf: leaf[:, None], each) for each in (played.opponent_data, ego_order(4)))
-    keys = played.before.keys.learners
-    data = LearnerData(batch, seen, None, None, jnp.asarray(orders, jnp.int32), keys, keys[:, None])
+    learner_keys = played.before.keys.learners
+
+    def data():
+        keys = at_each(PURPOSES, learner_keys, jnp.int32(0))
+        seat_keys = at_each(SEAT_PURPOSES, learner_keys[:, None], jnp.int32(0))
+        return LearnerData(batch, seen, None, None, jnp.asarray(orders, jnp.int32), keys, seat_keys)
 
     @jax.jit
     def learn_all(learners, data, left_out):
-        context = UpdateContext(jnp.float32(1), jnp.int32(0), None, None)
+        context = UpdateContext(jnp.float32(1), None, None, jnp.bool_(True))
         with keeping_one(left_out):
             return jax.lax.map(lambda part: learn(config, TASK, context, *part), (learners, data))
 
-    after, metrics = learn_all(before, data, NOBODY)
+    after, metrics = learn_all(before, data(), NOBODY)
     assert_every_seat_learns(before, after, metrics, ("others",))
     assert_counts(config, metrics)
-    after, metrics = learn_all(before, data, left_out(played.before, 0))
+    after, metrics = learn_all(before, data(), left_out(played.before, 0))
     with pytest.raises(AssertionError, match=r"others of seats \[0\] did not learn"):
         assert_every_seat_learns(before, after, metrics, ("others",))
 

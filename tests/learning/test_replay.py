@@ -177,3 +177,11 @@ def test_events_are_counted_down_to():
 def test_where_nothing_is_known_nothing_counts():
     past = drawn_examples(filled(kept(jnp.zeros(64), jnp.full(64, -1, jnp.int32))), 8)
     np.testing.assert_array_equal(past.weights, 0.0)
+
+
+@pytest.mark.parametrize(("stags", "seen"), [(0, False), (8, False), (12, True)])
+def test_rewards_count_as_seen_after_ten_steps(stags, seen):
+    """Of forty steps, twelve pay a hare and some pay a stag."""
+    buffer = filled(kept(jnp.zeros(40).at[:12].set(1.0).at[12 : 12 + stags].set(5.0)))
+    found = jax.jit(partial(replay.all_rewards_seen, SPEC))(buffer, entries(buffer))
+    assert bool(found) == seen

@@ -26,6 +26,7 @@ from hopplus.runs.command import planning_flags, train_command
 from hopplus.runs.folder import read_config
 from hopplus.runs.oracles import (
     MANNERS,
+    SEARCHED,
     OracleSettings,
     Yardsticks,
     default_steps,
@@ -40,6 +41,8 @@ from hopplus.runs.run import Run, load
 
 SCRIPTED = {"nearest_stag": "NS", "nearest_hare": "NH", "by_belief": "belief", "random": "random"}
 """The yardsticks besides the oracle, and their column names."""
+ORACLES = {**SCRIPTED, SEARCHED: "search"}
+"""The short names of players that can be the oracle."""
 ORACLE_EPISODES = 2_000
 """Episodes of each yardstick; --episodes counts the agent's."""
 
@@ -140,14 +143,15 @@ def print_adaptation(name: str, result: dict[str, Any], console: Console) -> Non
     }[result["known"]]
     table = make_table(title, "with", "sampled", "greedy", "oracle", *SCRIPTED.values(), "normalised")
     for row in result["lineups"]:
-        oracle = f"{row['oracle']:.2f} {SCRIPTED.get(row['oracle_player'], 'PPO')}"
+        oracle = f"{row['oracle']:.2f} {ORACLES.get(row['oracle_player'], 'PPO')}"
         table.add_row(*_cells(row["lineup"], row, oracle), plus_minus(row["normalised"]["sampled"]))
     table.add_section()
     for label, name in (("mean", "mean"), ("norm.", "normalised")):
         table.add_row(*_cells(label, result[name], f"{result[name]['oracle']:.2f}"), "")
     console.print(table)
     console.print(
-        "N nearest_stag, H nearest_hare, R random. Oracle: the best of a PPO responder, always NS and always NH; "
+        "N nearest_stag, H nearest_hare, R random. Oracle: the best of a PPO responder, always NS, always NH, and "
+        "search in the true game with the true co-players; "
         "belief: NS or NH by belief; random: uniform legal play. Normalised, of sampled play: 0 is random, 1 is the "
         "oracle; norm.: the mean of each column, normalised. ± is half of the 95% interval over seeds."
     )

@@ -3,11 +3,12 @@
 Resuming is then exact, and a new consumer shifts no other stream.
 """
 
+from collections.abc import Sequence
 from zlib import crc32
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int32, Key, PyTree
+from jaxtyping import Array, Int32, Key, PyTree, UInt32
 
 
 def stream(key: Key[Array, ""], name: str) -> Key[Array, ""]:
@@ -18,6 +19,22 @@ def stream(key: Key[Array, ""], name: str) -> Key[Array, ""]:
 def at(key: Key[Array, ""], name: str, update: Int32[Array, ""]) -> Key[Array, ""]:
     """The key of the consumer with that name in one update."""
     return jax.random.fold_in(stream(key, name), update)
+
+
+def at_each(
+    names: Sequence[str], keys: Key[Array, "*batch"], update: Int32[Array, ""]
+) -> dict[str, Key[Array, "*batch"]]:
+    """The keys of several consumers in one update, as `at` gives them: one small program for all of them."""
+
+    def one(key: Key[Array, ""], code: UInt32[Array, ""]) -> Key[Array, ""]:
+        return jax.random.fold_in(jax.random.fold_in(key, code), update)
+
+    of_batch = one
+    for _ in keys.shape:
+        of_batch = jax.vmap(of_batch, in_axes=(0, None))
+    codes = jnp.array([crc32(name.encode()) for name in names], jnp.uint32)
+    found = jax.vmap(of_batch, in_axes=(None, 0))(keys, codes)
+    return {name: found[index] for index, name in enumerate(names)}
 
 
 def without_keys(tree: PyTree[Array]) -> PyTree[Array]:

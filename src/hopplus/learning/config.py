@@ -158,6 +158,9 @@ class ImaginationConfig:
     is learned: `held_out/return` says when a run may end."""
     trust: bool = True
     """Whether imagined data counts less the worse the models predict real play."""
+    explore: float = 1.0
+    """The factor on the entropy bonus until every reward that the game can pay was seen in several real steps; until
+    then nothing is imagined. A world that never saw the best reward would teach to do without it. 1 turns this off."""
 
     @property
     def is_used(self) -> bool:
@@ -168,6 +171,7 @@ class ImaginationConfig:
         """Raise if a setting is out of range."""
         check_number("imagination", "real_ratio", self.real_ratio, 0 < self.real_ratio <= 1, "above 0, and 1 at most")
         check_counts("imagination", self, "length")
+        check_number("imagination", "explore", self.explore, self.explore >= 1, "of 1 or more")
         for name in ("counterfactual", "held_out"):
             check_number("imagination", name, getattr(self, name), 0 <= getattr(self, name) <= 1, "between 0 and 1")
 

@@ -12,13 +12,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding
-from jaxtyping import Array, Bool, Int32, Key, PyTree
+from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.agents import opponents as opponent_models
 from hopplus.agents.goals import goal_model
 from hopplus.core.devices import by_seeds, on_seeds, over_devices
 from hopplus.core.numerics import Metrics, map_rows
-from hopplus.core.streams import at, stream, with_keys, without_keys
+from hopplus.core.streams import at, at_each, stream, with_keys, without_keys
 from hopplus.games.game import ego_order
 from hopplus.games.rollout import EnvState, init_env
 from hopplus.learning import episodes, opponents, replay, utilities, worlds
@@ -39,6 +39,9 @@ from hopplus.learning.rollout import Seats, Trajectory, collect
 from hopplus.learning.state import Experience, Keys, Learner, LearnerData, LearnerState, Task, UpdateContext
 from hopplus.learning.trust import trust_of
 from hopplus.models import world
+
+PURPOSES, SEAT_PURPOSES = ("shuffle", "world"), ("selected goals", "examples", "past", "models", "imagination")
+"""What a learner draws random numbers for in an update, and its seats."""
 
 
 def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerState:
@@ -196,14 +199,16 @@ def learn_all(
         goal_data=_seats_by_learner(experience.goal_data, num_learners),
         branches=_seats_by_learner(experience.branches, num_learners),
         orders=_seats_by_learner(orders, num_learners),
-        key=state.keys.learners,
-        seat_keys=_seats_by_learner(seat_keys, num_learners),
+        keys=at_each(PURPOSES, state.keys.learners, state.num_updates),
+        seat_keys=at_each(SEAT_PURPOSES, _seats_by_learner(seat_keys, num_learners), state.num_updates),
     )
     remaining = jnp.maximum(1.0 - state.num_updates / task.schedule, 0.0)
-    kept = None
+    kept, has_seen_all = None, jnp.bool_(True)
     if experience.replay is not None:
         kept = replay.some_entries(experience.replay, key=at(state.keys.run, "replay", state.num_updates))
-    context = UpdateContext(remaining, state.num_updates, kept, experience.transitions)
+        if config.imagination.explore > 1:
+            has_seen_all = replay.all_rewards_seen(task.game.spec, experience.replay, kept)
+    context = UpdateContext(remaining, kept, experience.transitions, has_seen_all)
 
     def learn_some(context: UpdateContext, parts: tuple[Learner, LearnerData]) -> tuple[Learner, Metrics]:
         return map_rows(lambda part: learn(config, task, context, *part), parts)
@@ -222,23 +227,27 @@ def learn(
         members, learned = learn_world(config, task, context, members, data)
         metrics |= learned
     if data.branches is not None and members is not None:
-        metrics |= trust_of(config.imagination, metrics)
+        metrics |= trust_of(config.imagination, metrics, context.has_seen_all)
         players = ImaginedPlayers(learner.policy.params, models.params, task.game, config.opponents)
         imagine = partial(imagined_batch, config, players, members.params, trust=metrics)
-        keys = data.keys("imagination", context.update)
-        batch, learned = imagine(real=batch, begin=data.branches, keys=keys)
+        batch, learned = imagine(real=batch, begin=data.branches, keys=data.seat_keys["imagination"])
         metrics |= learned
     policy, learned = task.agent.update(
         config,
         learner.policy,
         batch,
         value_scale=value_scale(task),
-        remaining=context.remaining,
-        key=at(data.key, "shuffle", context.update),
+        remaining=bonus_left(config, context),
+        key=data.keys["shuffle"],
     )
     after = Learner(policy, models, members)
     learned["finite"] = all_finite([part.params for part in (policy, models, members) if part]).astype(jnp.float32)
     return after, {f"policy/{name}": value for name, value in learned.items()} | metrics
+
+
+def bonus_left(config: LearnerConfig, context: UpdateContext) -> Float32[Array, ""]:
+    """The share of the entropy bonus that is left; more than 1 while rewards of the game are still to be found."""
+    return context.remaining * jnp.where(context.has_seen_all, 1.0, config.imagination.explore)
 
 
 def learn_world(
@@ -257,7 +266,7 @@ def learn_world(
         is_known=worlds.is_known(errors),
         order=order,
         remaining=context.remaining,
-        key=at(data.key, "world", context.update),
+        key=data.keys["world"],
     )
     return members, errors | learned
 
@@ -270,25 +279,25 @@ def learn_opponents(
     batch, seen, targets = data.batch, data.opponent_data, None
     assert seen is not None
     game, models = task.game, learner.opponents.params
-    keys = partial(data.keys, update=context.update)
+    keys = data.seat_keys
     if data.goal_data is not None:
         targets = jax.vmap(partial(goal_targets, config, game, learner.policy.params, models))(data.goal_data)
         share = config.modelling.epsilon * context.remaining
         replace_goals = partial(with_selected_goals, config.opponents.goals, learner.policy.params, batch)
-        batch = replace_goals(data=data.goal_data, targets=targets, share=share, keys=keys("selected goals"))
+        batch = replace_goals(data=data.goal_data, targets=targets, share=share, keys=keys["selected goals"])
     metrics = opponents.score(config.opponents, game, models, seen)
     pick = partial(opponents.pick_examples, config, game)
-    examples = [jax.vmap(lambda seen, key: pick(seen, key=key))(seen, keys("examples"))]
+    examples = [jax.vmap(lambda seen, key: pick(seen, key=key))(seen, keys["examples"])]
     if context.replay is not None and config.opponents.goals.has_labels:
         draw = partial(replay.draw_examples, game, context.replay, num_samples=config.modelling.num_examples)
-        examples.append(jax.vmap(lambda order, key: draw(order, key=key))(data.orders, keys("past")))
+        examples.append(jax.vmap(lambda order, key: draw(order, key=key))(data.orders, keys["past"]))
     trained, learned = opponents.update(
         config,
         learner.opponents,
         OpponentBatch(tuple(examples), seen.valid.size, data.goal_data, targets),
         train_prior=not task.keep_prior,
         remaining=context.remaining,
-        keys=keys("models"),
+        keys=keys["models"],
     )
     return batch, trained, metrics | learned
 

@@ -1,10 +1,8 @@
 """The records of training: what is learned, what a seed holds between two updates, and what an update learns from."""
 
 import equinox as eqx
-import jax
-from jaxtyping import Array, Float32, Int32, Key, PyTree
+from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
-from hopplus.core.streams import at
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import Game
 from hopplus.games.rollout import EnvState
@@ -100,11 +98,12 @@ class UpdateContext(eqx.Module):
 
     remaining: Float32[Array, ""]
     """The share of the schedule that is left."""
-    update: Int32[Array, ""]
     replay: Kept | None
     """The entries of the replay buffer that models learn from."""
     transitions: Transition | None
     """New in this update, on which worlds are scored."""
+    has_seen_all: Bool[Array, ""]
+    """Whether every reward of the game was seen, as `imagination.explore` asks for."""
 
 
 class LearnerData(eqx.Module):
@@ -116,10 +115,7 @@ class LearnerData(eqx.Module):
     branches: Branches | None
     orders: Int32[Array, "*learners seats agents"]
     """All seats in the order of each of the learner's own."""
-    key: Key[Array, "*learners"]
-    seat_keys: Key[Array, "*learners seats"]
-    """What a seat draws for its learner; the learner's own key where it has one seat."""
-
-    def keys(self, name: str, update: Int32[Array, ""]) -> Key[Array, " seats"]:
-        """The keys of the learner's seats for one purpose in one update."""
-        return jax.vmap(lambda key: at(key, name, update))(self.seat_keys)
+    keys: dict[str, Key[Array, "*learners"]]
+    """What the learner draws with in this update, by purpose."""
+    seat_keys: dict[str, Key[Array, "*learners seats"]]
+    """What each seat draws with for its learner, by purpose; the same for each learner where it has one seat."""

@@ -21,15 +21,18 @@ TOLERATED = 0.05
 """An error up to this is measurement noise."""
 
 
-def trust_of(config: ImaginationConfig, errors: Metrics) -> Metrics:
-    """The trust in each model, from 0 to 1, by its error on real play."""
+def trust_of(config: ImaginationConfig, errors: Metrics, has_seen_all: Bool[Array, ""] | bool = True) -> Metrics:
+    """The trust in each model, from 0 to 1, by its error on real play.
+
+    `has_seen_all`: whether every reward of the game was seen; predicted rewards are not trusted before.
+    """
 
     def good(error: Array) -> Array:
         return jnp.clip((1 - error) / (1 - TOLERATED), 0.0, 1.0)
 
     trust = {
         "trust/board": jnp.clip(1 - errors["wm/board_error"], 0.0, 1.0),
-        "trust/reward": good(errors["wm/reward_error"]),
+        "trust/reward": good(errors["wm/reward_error"]) * has_seen_all,
         "trust/end": good(errors["wm/end_error"]),
         "trust/others": good(errors["moa/misfit"]),
     }

@@ -38,7 +38,7 @@ ADDED: Settings = {
     "learner": {
         "schedule": None,
         "utilities": {"share": 0.0, "own": 0.25, "reward": 1.0},
-        "imagination": {"held_out": 0.0},
+        "imagination": {"held_out": 0.0, "explore": 1.0},
         "network": {"destinations": 0},
     },
 }
