@@ -280,7 +280,7 @@ def test_misfit_measures_the_model_not_the_random_draws(given, low, high):
     assert low <= float(misfit[0]) <= high
 
 
-def test_the_entropy_bonus_is_larger_until_all_rewards_were_seen():
+def test_the_entropy_bonus_is_larger_until_all_events_were_seen():
     config = replace(LEARNER, imagination=replace(CONFIG, explore=5.0))
     for seen, expected in ((False, 2.5), (True, 0.5)):
         context = UpdateContext(jnp.float32(0.5), None, None, jnp.bool_(seen))

@@ -180,8 +180,10 @@ def test_where_nothing_is_known_nothing_counts():
 
 
 @pytest.mark.parametrize(("stags", "seen"), [(0, False), (8, False), (12, True)])
-def test_rewards_count_as_seen_after_ten_steps(stags, seen):
-    """Of forty steps, twelve pay a hare and some pay a stag."""
-    buffer = filled(kept(jnp.zeros(40).at[:12].set(1.0).at[12 : 12 + stags].set(5.0)))
-    found = jax.jit(partial(replay.all_rewards_seen, SPEC))(buffer, entries(buffer))
+def test_events_count_as_seen_after_ten_steps(stags, seen):
+    """Of forty steps, in twelve a hare is caught, and in some a stag; stags that are still far off do not count."""
+    labels = jnp.full(40, -1).at[:12].set(1).at[12:24].set(0)
+    until = jnp.zeros(40, jnp.int32).at[12 + stags : 24].set(3)
+    buffer = filled(kept(jnp.zeros(40), labels, until))
+    found = jax.jit(partial(replay.all_events_seen, SPEC))(buffer, entries(buffer))
     assert bool(found) == seen

@@ -159,8 +159,8 @@ class ImaginationConfig:
     trust: bool = True
     """Whether imagined data counts less the worse the models predict real play."""
     explore: float = 1.0
-    """The factor on the entropy bonus until every reward that the game can pay was seen in several real steps; until
-    then nothing is imagined. A world that never saw the best reward would teach to do without it. 1 turns this off."""
+    """The factor on the entropy bonus until every event of the game was seen in ten real steps; until then nothing is
+    imagined. A world that never saw a stag caught would teach to do without stags. 1 turns this off."""
 
     @property
     def is_used(self) -> bool:

@@ -207,7 +207,7 @@ def learn_all(
     if experience.replay is not None:
         kept = replay.some_entries(experience.replay, key=at(state.keys.run, "replay", state.num_updates))
         if config.imagination.explore > 1:
-            has_seen_all = replay.all_rewards_seen(task.game.spec, experience.replay, kept)
+            has_seen_all = replay.all_events_seen(task.game.spec, experience.replay, kept)
     context = UpdateContext(remaining, kept, experience.transitions, has_seen_all)
 
     def learn_some(context: UpdateContext, parts: tuple[Learner, LearnerData]) -> tuple[Learner, Metrics]:
@@ -246,7 +246,7 @@ def learn(
 
 
 def bonus_left(config: LearnerConfig, context: UpdateContext) -> Float32[Array, ""]:
-    """The share of the entropy bonus that is left; more than 1 while rewards of the game are still to be found."""
+    """The share of the entropy bonus that is left; more than 1 while events of the game are still to be found."""
     return context.remaining * jnp.where(context.has_seen_all, 1.0, config.imagination.explore)
 
 

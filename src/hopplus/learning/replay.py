@@ -10,6 +10,7 @@ import equinox as eqx
 import flashbax
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.game import Game, GameSpec, ego_views
@@ -22,10 +23,8 @@ from hopplus.models.world import Outcome, Situation, Transition
 
 FADING = 0.6
 """The factor on the chance of a step for every further step until its event."""
-SAME_REWARD = 0.05
-"""Rewards that differ by less are the same."""
 ENOUGH = 10
-"""Steps with a size of reward after which it counts as seen."""
+"""Steps with an event after which it counts as seen."""
 AT_ONCE = 16_384
 """Entries that the models of one update draw from: weighing all entries of a large buffer would cost more than the
 gradient steps."""
@@ -120,13 +119,11 @@ def by_reward(spec: GameSpec, kept: Kept) -> Float32[Array, " places"]:
     return 0.5 * equal_chances(kind, len(support), there) + 0.5 * there / len(rewards)
 
 
-def all_rewards_seen(spec: GameSpec, replay: PyTree[Array], kept: Kept) -> Bool[Array, ""]:
-    """Whether every size of reward was seen in `ENOUGH` steps or more, estimated from some entries of the buffer."""
-    rewards = kept.transition.after.rewards
-    support = jnp.asarray(spec.reward_support, jnp.float32)
-    paid = jnp.any(jnp.abs(rewards[..., None] - support) < SAME_REWARD, axis=1)
-    counts = jnp.mean(paid, axis=0, dtype=jnp.float32) * num_kept(replay)
-    return jnp.all(counts >= ENOUGH)
+def all_events_seen(spec: GameSpec, replay: PyTree[Array], kept: Kept) -> Bool[Array, ""]:
+    """Whether every event was seen in `ENOUGH` steps or more, estimated from some entries of the buffer."""
+    numbers = np.arange(len(spec.events))
+    now = jnp.any((kept.labels[..., None] == numbers) & (kept.until == 0)[..., None], axis=1)
+    return jnp.all(jnp.mean(now, axis=0, dtype=jnp.float32) * num_kept(replay) >= ENOUGH)
 
 
 def draw_examples(

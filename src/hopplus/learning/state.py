@@ -103,7 +103,7 @@ class UpdateContext(eqx.Module):
     transitions: Transition | None
     """New in this update, on which worlds are scored."""
     has_seen_all: Bool[Array, ""]
-    """Whether every reward of the game was seen, as `imagination.explore` asks for."""
+    """Whether every event of the game was seen, as `imagination.explore` asks for."""
 
 
 class LearnerData(eqx.Module):

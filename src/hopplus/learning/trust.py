@@ -24,7 +24,7 @@ TOLERATED = 0.05
 def trust_of(config: ImaginationConfig, errors: Metrics, has_seen_all: Bool[Array, ""] | bool = True) -> Metrics:
     """The trust in each model, from 0 to 1, by its error on real play.
 
-    `has_seen_all`: whether every reward of the game was seen; predicted rewards are not trusted before.
+    `has_seen_all`: whether every event of the game was seen; predicted rewards are not trusted before.
     """
 
     def good(error: Array) -> Array:

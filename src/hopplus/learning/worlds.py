@@ -19,10 +19,12 @@ from hopplus.games.game import GameSpec
 from hopplus.learning import replay
 from hopplus.learning.config import WorldTrainingConfig
 from hopplus.learning.optim import Trained, apply_gradient, falling
-from hopplus.learning.replay import SAME_REWARD, Kept
+from hopplus.learning.replay import Kept
 from hopplus.models import world
 from hopplus.models.world import Outcome, Transition, WorldModel
 
+SAME_REWARD = 0.05
+"""Rewards that differ by less are the same."""
 FINAL_RATE = 0.1
 """The learning rate falls to this share of itself over a run."""
 
