@@ -1,32 +1,35 @@
-"""How many real steps does it take to a mean return of 2.8 on 4x4? And is the critic any worse for imagined data?
+"""How many real steps, and how much time, does it take to a mean return of 2.8 on 4x4?
 
-hop_plus against ppo at its own best setting (the best of several sizes of a rollout) and against ppo with as many
-gradient steps. All seats share parameters: so both agents need the fewest steps. The critics are compared on real play
-at matched returns, by the variance that they leave. Every run is an ordinary run folder in --runs, so that it can be
-looked at and goes on after a kill.
+hop_plus with its defaults against ppo at its own best settings: several numbers of environments, shared and independent
+parameters, and as many gradient steps as hop_plus makes. Time is counted from the start of the command with an empty
+compilation cache to the update in which the median seed reaches the goal. The critics are compared on real play at
+matched returns, by the variance that they leave. Every run is an ordinary run folder in --runs, so that it can be
+inspected; runs that are there already are read.
 
     python benchmarks/sample_efficiency.py            10 seeds each
     python benchmarks/sample_efficiency.py --quick    2 seeds, one setting of each agent
 """
 
 import argparse
-from dataclasses import asdict, dataclass, replace
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from hopplus.evaluation.statistics import Interval, seed_interval
-from hopplus.learning.config import LearnerConfig
-from hopplus.runs.agents import learner_of
-from hopplus.runs.config import RunConfig
-from hopplus.runs.progress import ProgressDisplay
 from hopplus.runs.records import Recorded, read_run
-from hopplus.runs.training import train
-from measure import print_json, print_table
+from measure import PROGRESS, print_json, print_table
 
 GAME, GOAL = "stag-hunt-4x4", 2.8
+PROGRAM = [sys.executable, "-c", "from hopplus.cli.main import entry; entry()"]
 RETURN = "charts/episodic_return/mean"
 WINDOW = 4608
 """Steps whose returns are averaged before they are held against the goal: one update has few episodes."""
@@ -44,32 +47,20 @@ COURSE = {
 """What is reported of the way to the goal, and its metric."""
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One way to train."""
-
-    agent: Any
-    envs: int
-    steps: int
-    epochs: int = 4
-    minibatch_size: int = 512
-
-
 VARIANTS = {
-    "hop_plus": Variant("hop_plus", 16, 60_000),
-    "ppo, 16 envs": Variant("ppo", 16, 100_000),
-    "ppo, 8 envs": Variant("ppo", 8, 100_000),
-    "ppo, 16 envs, four times as long": Variant("ppo", 16, 400_000),
-    "ppo, 16 envs, as many gradient steps": Variant("ppo", 16, 100_000, epochs=16, minibatch_size=128),
+    "hop_plus": "hop_plus --steps 40000",
+    "ppo, 8 envs": "ppo --sharing shared --envs 8 --steps 100000",
+    "ppo, 16 envs": "ppo --sharing shared --envs 16 --steps 100000",
+    "ppo, 64 envs": "ppo --sharing shared --envs 64 --steps 300000",
+    "ppo, 256 envs": "ppo --sharing shared --envs 256 --steps 600000",
+    "ppo, defaults": "ppo --steps 600000",
+    "ppo, 16 envs, as many gradient steps": "ppo --sharing shared --envs 16 --steps 100000 --ppo.epochs 16 "
+    "--ppo.minibatch-size 128",
 }
-"""Fewer environments give more updates for the same number of steps."""
-
-
-def config_of(variant: Variant, seeds: int) -> RunConfig:
-    learner = learner_of(variant.agent, LearnerConfig(sharing="shared"))
-    ppo = replace(learner.ppo, epochs=variant.epochs, minibatch_size=variant.minibatch_size)
-    learner = replace(learner, envs=variant.envs, ppo=ppo)
-    return RunConfig(agent=variant.agent, game=GAME, seeds=seeds, steps=variant.steps, learner=learner)
+"""What is typed after `hopplus train`. Fewer environments give more updates for the same number of steps. The schedules
+of hop_plus do not depend on the length of the run."""
+WALL_CLOCK = "wall_clock.json"
+"""The seconds of the whole command, in the run folder."""
 
 
 def steps_to_goal(run: Recorded) -> np.ndarray:
@@ -133,23 +124,50 @@ def times_fewer(base: np.ndarray, other: np.ndarray) -> dict[str, float | None]:
     return {"estimate": known(estimate), "low": known(low), "high": known(high)}
 
 
-def measure(variants: dict[str, Variant], seeds: int, folder: Path) -> dict[str, Recorded]:
-    """Train them all; those that are trained already are read."""
-    runs = {}
-    for name, variant in variants.items():
+def measure(variants: dict[str, str], seeds: int, folder: Path) -> tuple[dict[str, Recorded], dict[str, float]]:
+    """Train them all, each with an empty compilation cache; those that are trained already are read.
+
+    Also the seconds of each command.
+    """
+    runs, seconds = {}, {}
+    for name, typed in variants.items():
         out = folder / f"{name.replace(',', '').replace(' ', '-')}-{seeds}"
-        with ProgressDisplay() as display:
-            train(config_of(variant, seeds), out, watcher=display)
+        if not (out / WALL_CLOCK).exists():
+            flags = [*typed.split(), "--game", GAME, "--seeds", str(seeds), "--out", str(out)]
+            PROGRESS.print(f"hopplus train {' '.join(flags)}")
+            with TemporaryDirectory() as cache:
+                started = time.perf_counter()
+                environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": ""}
+                subprocess.run([*PROGRAM, "--cache", cache, "train", *flags], check=True, env=environment)
+            (out / WALL_CLOCK).write_text(json.dumps({"seconds": time.perf_counter() - started}))
         runs[name] = read_run(out)
-    return runs
+        seconds[name] = json.loads((out / WALL_CLOCK).read_text())["seconds"]
+    return runs, seconds
 
 
-def summary(runs: dict[str, Recorded]) -> dict[str, Any]:
+def seconds_to_goal(run: Recorded, total: float) -> float:
+    """From the start of the command to the end of the block in which the median seed reaches the goal.
+
+    `total`: the seconds of the whole command.
+    """
+    training = run.timing["seconds"]
+    blocks = np.searchsorted(run.timing["env_steps"], np.median(steps_to_goal(run)))
+    if blocks == len(training):
+        return float("inf")
+    return float(total - training.sum() + training[: blocks + 1].sum())
+
+
+def summary(runs: dict[str, Recorded], totals: dict[str, float]) -> dict[str, Any]:
     """What is printed and kept. The first is the agent; its base is the quickest of the others."""
     agent, *others = runs
     steps = {name: steps_to_goal(run) for name, run in runs.items()}
     base = min(others, key=lambda name: np.median(steps[name]))
+    seconds = {name: seconds_to_goal(run, totals[name]) for name, run in runs.items()}
+    fastest = min(others, key=seconds.__getitem__)
     return {
+        "steps_ratio": times_fewer(steps[base], steps[agent])["estimate"],
+        "wall_clock_ratio": seconds[agent] / seconds[fastest],
+        "fastest": fastest,
         "times_fewer": times_fewer(steps[base], steps[agent]),
         "agent": agent,
         "base": base,
@@ -159,6 +177,7 @@ def summary(runs: dict[str, Recorded]) -> dict[str, Any]:
         "steps": {name: [step if step < np.inf else None for step in of.tolist()] for name, of in steps.items()},
         "course": course(runs[agent]),
         "seconds": {name: float(run.timing["seconds"].sum()) for name, run in runs.items()},
+        "seconds_to_goal": {name: value if value < np.inf else None for name, value in seconds.items()},
     }
 
 
@@ -174,10 +193,10 @@ def print_summary(found: dict[str, Any]) -> None:
                 f"{low} to {high}",
                 f"{steps['never']}",
                 f"{final.estimate:.3f} ({final.low:.3f} to {final.high:.3f})",
-                f"{found['seconds'][name]:,.0f}",
+                f"{found['seconds_to_goal'][name] or np.inf:,.0f}",
             )
         )
-    heads = ("agent", "median steps", "range over seeds", "seeds that never did", "final return", "seconds")
+    heads = ("agent", "median steps", "range over seeds", "seeds that never did", "final return", "seconds to the goal")
     print_table(f"real steps to a mean return of {GOAL} on 4x4", heads, rows)
     ranges = [f"{low} to {high}" for low, high in pairwise(RETURNS)]
     rows = [
@@ -192,6 +211,8 @@ def print_summary(found: dict[str, Any]) -> None:
     ratio = {name: "?" if value is None else f"{value:.2f}" for name, value in found["times_fewer"].items()}
     interval = f"{ratio['low']} to {ratio['high']}"
     print(f"{found['agent']} needs {ratio['estimate']} times fewer than {found['base']} ({interval})")
+    times = f"{found['wall_clock_ratio']:.1f} times as long"
+    print(f"{found['agent']} takes {times} as {found['fastest']}, compilation included")
 
 
 def main() -> None:
@@ -200,8 +221,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/sample-efficiency"), help="where the runs are kept")
     given = parser.parse_args()
     seeds = 2 if given.quick else 10
-    runs = measure(dict(list(VARIANTS.items())[: 2 if given.quick else None]), seeds, given.runs)
-    found = summary(runs)
+    found = summary(*measure(dict(list(VARIANTS.items())[: 2 if given.quick else None]), seeds, given.runs))
     print_summary(found)
     print_json({"goal": GOAL, "seeds": seeds, **found}, ["jax"])
 

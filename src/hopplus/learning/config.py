@@ -159,7 +159,7 @@ class ImaginationConfig:
     trust: bool = True
     """Whether imagined data counts less the worse the models predict real play."""
     explore: float = 1.0
-    """The factor on the entropy bonus until every event of the game was seen in ten real steps; until then nothing is
+    """The factor on the entropy bonus until every event of the game was seen in two real steps; until then nothing is
     imagined. A world that never saw a stag caught would teach to do without stags. 1 turns this off."""
 
     @property

@@ -23,7 +23,7 @@ from hopplus.models.world import Outcome, Situation, Transition
 
 FADING = 0.6
 """The factor on the chance of a step for every further step until its event."""
-ENOUGH = 10
+ENOUGH = 2
 """Steps with an event after which it counts as seen."""
 AT_ONCE = 16_384
 """Entries that the models of one update draw from: weighing all entries of a large buffer would cost more than the

@@ -25,7 +25,19 @@ class Defaults:
 
 
 BY_GAME: dict[tuple[str, str], Defaults] = {
-    ("hop_plus", "stag-hunt-4x4"): Defaults(120_000, {"sharing": "shared", "imagination.counterfactual": 0.7}),
+    ("hop_plus", "stag-hunt-4x4"): Defaults(
+        120_000,
+        {
+            "sharing": "shared",
+            "envs": 8,
+            "schedule": 100_000,
+            "network.destinations": 16,
+            "ppo.entropy_coefficient": 0.1,
+            "imagination.real_ratio": 0.25,
+            "imagination.counterfactual": 0.7,
+            "imagination.explore": 20.0,
+        },
+    ),
     ("hop_plus", "stag-hunt-8x8"): Defaults(
         1_500_000,
         {
