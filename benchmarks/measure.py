@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,26 @@ class Program:
     @property
     def agent_steps_per_second(self) -> float:
         return self.agents * self.steps_per_second
+
+
+_phase = ["starting"]
+
+
+def phase(name: str) -> None:
+    """Note what the benchmark does now."""
+    _phase[0] = name
+
+
+def give_up_after(seconds: float) -> None:
+    """End the program if it takes longer than that, with the phase that it was in."""
+
+    def give_up() -> None:
+        print(f"no result after {seconds:.0f} s; the phase was: {_phase[0]}", file=sys.stderr, flush=True)
+        os._exit(3)
+
+    timer = threading.Timer(seconds, give_up)
+    timer.daemon = True
+    timer.start()
 
 
 def block_program(name: str, play: Block, state: Any, *, num_envs: int, agents: int) -> Program:
@@ -96,7 +117,8 @@ def measure(programs: Sequence[Program], *, rounds: int, seconds: float) -> None
     with Progress(*columns, console=PROGRESS, transient=True) as progress:
         task = progress.add_task("", total=len(programs) * (rounds + 1))
         for program in programs:
-            progress.update(task, description=f"compiling {program.name}")
+            phase(f"compiling {program.name}")
+            progress.update(task, description=_phase[0])
             program.run()
             started = time.perf_counter()
             program.run()
@@ -104,7 +126,8 @@ def measure(programs: Sequence[Program], *, rounds: int, seconds: float) -> None
             progress.advance(task)
         for _ in range(rounds):
             for program in programs:
-                progress.update(task, description=f"measuring {program.name}")
+                phase(f"measuring {program.name}")
+                progress.update(task, description=_phase[0])
                 started = time.perf_counter()
                 for _ in range(program.runs_per_round):
                     program.run()

@@ -60,7 +60,7 @@ def as_study(study: Study, folder: Path) -> float:
     return time.perf_counter() - started
 
 
-def nothing(_config: RunConfig, _folder: str, _compiled: str) -> None:
+def nothing(_config: RunConfig, _folder: str) -> None:
     """A trial that does nothing."""
 
 

@@ -4,10 +4,17 @@ import os
 import subprocess
 import sys
 
+import jax
 import pytest
 
 from hopplus.core import compiled
 
+OF_JAX = (
+    "jax_compilation_cache_dir",
+    "jax_compilation_cache_max_size",
+    "jax_persistent_cache_min_compile_time_secs",
+)
+"""What JAX has read from its variables by the time that the tests run."""
 COMPILE = """
 import warnings
 from hopplus.core.compiled import use_cache
@@ -29,7 +36,10 @@ def clean(monkeypatch):
     for name in (*set_here, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", compiled.PROGRAMS):
         monkeypatch.setenv(name, "")  # so that what the test sets is removed after it
         os.environ.pop(name)
-    return monkeypatch
+    used = {name: getattr(jax.config, name) for name in OF_JAX}
+    yield monkeypatch
+    for name, value in used.items():
+        jax.config.update(name, value)
 
 
 def test_it_is_in_the_users_caches_unless_it_is_moved_or_off(clean, tmp_path):
@@ -39,6 +49,7 @@ def test_it_is_in_the_users_caches_unless_it_is_moved_or_off(clean, tmp_path):
     folder = os.environ["JAX_COMPILATION_CACHE_DIR"]
     assert folder == str(tmp_path / "caches" / "hopplus" / f"compiled-{compiled.machine()}") and os.path.isdir(folder)
     assert int(os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"]) == compiled.LIMIT
+    assert jax.config.jax_compilation_cache_dir == folder  # JAX is in use already
     assert os.environ[compiled.PROGRAMS].startswith(str(tmp_path / "caches" / "hopplus"))
     clean.setenv(compiled.VARIABLE, str(tmp_path / "by variable"))
     clean.delenv("JAX_COMPILATION_CACHE_DIR")

@@ -23,7 +23,7 @@ LEAST_SECONDS = 0.2
 def use_cache(place: str | None = None) -> None:
     """Keep compiled programs in the folder `place`, of HOPPLUS_CACHE, or of the user's caches; `off` keeps none.
 
-    Call it before JAX is imported. JAX_COMPILATION_CACHE_DIR, if it is set, is left as it is.
+    Call it before JAX is first used. JAX_COMPILATION_CACHE_DIR, if it is set, is left as it is.
     """
     place = place or os.environ.get(VARIABLE) or None
     if place == OFF:
@@ -48,6 +48,10 @@ def use_cache(place: str | None = None) -> None:
     os.environ[PROGRAMS] = str(folder.resolve().with_name(f"programs-{machine()}"))
     os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(LIMIT))  # with a limit JAX also locks the folder
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", str(LEAST_SECONDS))
+    if jax := sys.modules.get("jax"):  # it has read its variables already
+        jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
+        jax.config.update("jax_compilation_cache_max_size", LIMIT)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
 
 
 def user_caches() -> Path:

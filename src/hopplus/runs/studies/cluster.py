@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from hopplus.core.compiled import use_cache
 from hopplus.core.devices import use_cores
 from hopplus.runs.config import RunConfig
 from hopplus.runs.studies.study import Study, Trial, write_study
@@ -22,8 +23,6 @@ PATIENCE = 120.0
 """Seconds that a trial waits for an earlier process of its own that a lost node left behind."""
 AHEAD = 8
 """Trials that are queued in Ray beyond those that can run at once."""
-COMPILED = "compiled"
-"""The folder of compiled programs, which the trials of a variant share."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ class Ended:
     """Why it failed; None if it is done."""
 
 
-Work = Callable[[RunConfig, str, str], str | None]
-"""(settings, run folder, folder for compiled programs) -> why it failed, or None."""
+Work = Callable[[RunConfig, str], str | None]
+"""(settings, run folder) -> why it failed, or None."""
 
 
 def find_ray() -> Any:
@@ -65,12 +64,9 @@ def connected(address: str | None) -> Iterator[Any]:
         ray.shutdown()
 
 
-def train_trial(config: RunConfig, folder: str, compiled: str) -> str | None:
+def train_trial(config: RunConfig, folder: str) -> str | None:
     """Train or resume a trial, in a worker of Ray; returns why it failed, or None."""
-    import jax
-
-    jax.config.update("jax_compilation_cache_dir", compiled)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    use_cache()
     use_cores(config.learner.mesh.size)
     try:
         train(config, folder, patience=PATIENCE)
@@ -141,7 +137,7 @@ def run_trials(
             while len(running) < limit and (trial := next(queue, None)):
                 (out / trial.place).parent.mkdir(parents=True, exist_ok=True)
                 options = remote.options(num_cpus=trial.config.learner.mesh.size, num_gpus=gpus)
-                running[options.remote(trial.config, str(out / trial.place), str(out / COMPILED))] = trial
+                running[options.remote(trial.config, str(out / trial.place))] = trial
                 if on_start:
                     on_start(trial)
             if not running:
