@@ -7,7 +7,7 @@ import jax
 from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning import learner, state
+from hopplus.learning import learner
 from hopplus.learning.config import ImaginationConfig, ReplayConfig
 from hopplus.learning.state import Task
 from hopplus.models.config import WorldConfig
@@ -29,8 +29,9 @@ def test_no_name_serves_both_the_first_state_and_an_update(monkeypatch):
         return lambda key, name, *rest, **named: names.append(name) or function(key, name, *rest, **named)
 
     monkeypatch.setattr(learner, "stream", noting(learner.stream, at_start))
-    for module in (learner, state):
-        monkeypatch.setattr(module, "at", noting(module.at, in_updates))
+    monkeypatch.setattr(learner, "at", noting(learner.at, in_updates))
+    at_each = learner.at_each
+    monkeypatch.setattr(learner, "at_each", lambda names, *rest: in_updates.extend(names) or at_each(names, *rest))
     task = Task(StagHunt(grid=Board(3, 3), num_players=2, num_hares=1, horizon=4), Lineup(()), 4)
     first = jax.eval_shape(lambda: learner.init(CONFIG, task, key=jax.random.key(0)))
     jax.eval_shape(lambda first: learner.train_step(CONFIG, task, first), first)

@@ -51,9 +51,9 @@ def trainings(monkeypatch):
     """The programs that were compiled for training, counted."""
     counted, compile_program = [], training.compile_program
 
-    def counting(config, task, keys):
+    def counting(config, task, keys, run):
         counted.append(task)
-        return compile_program(config, task, keys)
+        return compile_program(config, task, keys, run)
 
     monkeypatch.setattr(training, "compile_program", counting)
     return counted
