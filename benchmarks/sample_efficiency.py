@@ -163,12 +163,12 @@ def summary(runs: dict[str, Recorded], totals: dict[str, float]) -> dict[str, An
     steps = {name: steps_to_goal(run) for name, run in runs.items()}
     base = min(others, key=lambda name: np.median(steps[name]))
     seconds = {name: seconds_to_goal(run, totals[name]) for name, run in runs.items()}
-    fastest = min(others, key=seconds.__getitem__)
+    fastest, fewer = min(others, key=seconds.__getitem__), times_fewer(steps[base], steps[agent])
     return {
-        "steps_ratio": times_fewer(steps[base], steps[agent])["estimate"],
+        "steps_ratio": fewer["estimate"],
         "wall_clock_ratio": seconds[agent] / seconds[fastest],
         "fastest": fastest,
-        "times_fewer": times_fewer(steps[base], steps[agent]),
+        "times_fewer": fewer,
         "agent": agent,
         "base": base,
         "unexplained": {name: critics(run) for name, run in runs.items()},

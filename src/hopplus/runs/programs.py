@@ -23,6 +23,7 @@ from jax.experimental import serialize_executable
 from jaxtyping import PyTree
 
 import hopplus
+from hopplus.agents.named import NAMES
 from hopplus.core.compiled import PROGRAMS
 from hopplus.core.devices import make_mesh
 from hopplus.games.presets import PRESETS
@@ -81,10 +82,8 @@ def _place(config: RunConfig) -> Path | None:
     folder = os.environ.get(PROGRAMS)
     settings = {name: value for name, value in asdict(config).items() if name not in WITHOUT}
     written = json.dumps(settings, sort_keys=True)
-    has_own = (
-        config.game not in PRESETS or ":" in str(config.agent) or config.co_players or _has_own(settings["learner"])
-    )
-    if not folder or has_own or jax.process_count() > 1:
+    is_known = config.agent in NAMES and config.game in PRESETS and not config.co_players
+    if not folder or not is_known or _has_own(settings["learner"]) or jax.process_count() > 1:
         return None
     devices = [str(device) for device in jax.devices()]
     about = [written, _sources(), _versions(), devices, jax.config.values, os.environ.get("XLA_FLAGS")]

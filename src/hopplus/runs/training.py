@@ -1,6 +1,7 @@
 """The loop around the compiled program: run a block of updates, write its metrics, save checkpoints."""
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from jaxtyping import PyTree
 from hopplus.core.checks import NonFiniteRunError
 from hopplus.core.devices import make_mesh, on_every
 from hopplus.core.extensions import thing_of
-from hopplus.core.streams import is_key
+from hopplus.core.streams import is_key, with_keys, without_keys
 from hopplus.learning.config import LearnerConfig
 from hopplus.learning.learner import init, layout, train_block
 from hopplus.learning.state import LearnerState, Task
@@ -94,13 +95,19 @@ def seed_keys(config: RunConfig) -> jax.Array:
 def for_mesh(config: RunConfig, seeds: PyTree[jax.Array]) -> PyTree[jax.Array]:
     """The seeds, some of them twice where their number does not divide evenly among the devices."""
     extra = -config.seeds % config.learner.mesh.seeds
-    return jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf[:extra]]), seeds) if extra else seeds
+    return _on_host(lambda leaf: np.concatenate([leaf, leaf[:extra]]), seeds) if extra else seeds
 
 
 def without_copies(config: RunConfig, seeds: PyTree[jax.Array]) -> PyTree[jax.Array]:
     """The seeds of the run, without those that `for_mesh` has added."""
     copies = config.seeds % config.learner.mesh.seeds
-    return jax.tree.map(lambda leaf: leaf[: config.seeds], seeds) if copies else seeds
+    return _on_host(lambda leaf: leaf[: config.seeds], seeds) if copies else seeds
+
+
+def _on_host(change: Callable[[np.ndarray], np.ndarray], seeds: PyTree[jax.Array]) -> PyTree[jax.Array]:
+    """Every array changed by NumPy: JAX would compile a program for each of them."""
+    changed = jax.tree.map(lambda leaf: jnp.asarray(change(np.asarray(leaf))), without_keys(seeds))
+    return with_keys(seeds, changed)
 
 
 def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None, patience: float = 0.0) -> Run:
