@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import subprocess
 import sys
 import threading
 import time
@@ -10,7 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jax
@@ -24,6 +27,11 @@ from hopplus.cli.figures import to_json
 PROGRESS = Console(stderr=True)
 BLOCK_BYTES, BLOCK_ENV_STEPS, BLOCK_STEPS = 120e6, 2**17, 128
 """A block of steps is as long as all three allow: bytes that it records, steps of single environments, steps."""
+
+PROGRAM = [sys.executable, "-c", "from hopplus.cli.main import entry; entry()"]
+"""`hopplus` of the package that the benchmark imports."""
+WALL_CLOCK = "wall_clock.json"
+"""In a run folder that a benchmark made: the seconds of the whole command."""
 
 Block = Callable[[Any, Any, int], tuple[Any, Any]]
 """(state, key, number of steps) -> (state, what was recorded of each step, stacked along time)."""
@@ -139,6 +147,23 @@ def measure(programs: Sequence[Program], *, rounds: int, seconds: float) -> None
 def times_as_fast(program: Program, other: Program) -> float:
     """The median over rounds of the ratio within a round: what else the machine was doing then slowed both."""
     return median(rate / other_rate for rate, other_rate in zip(program.rates, other.rates, strict=True))
+
+
+def timed_training(typed: str, out: Path) -> float:
+    """Seconds of `hopplus train` with an empty compilation cache. If the folder is there already, of the time before.
+
+    A folder of a command that did not end must be deleted first: to resume it would take less time.
+    """
+    if not (out / WALL_CLOCK).exists():
+        if out.exists():
+            raise SystemExit(f"{out} holds a run without {WALL_CLOCK}: its command did not end; delete the folder")
+        PROGRESS.print(f"hopplus train {typed} --out {out}", soft_wrap=True)
+        with TemporaryDirectory() as cache:
+            started = time.perf_counter()
+            command = [*PROGRAM, "--cache", cache, "train", *typed.split(), "--out", str(out)]
+            subprocess.run(command, check=True, env={**os.environ, "JAX_COMPILATION_CACHE_DIR": ""}, stdout=sys.stderr)
+        (out / WALL_CLOCK).write_text(json.dumps({"seconds": time.perf_counter() - started}))
+    return json.loads((out / WALL_CLOCK).read_text())["seconds"]
 
 
 def state_bytes(state: Any) -> int:

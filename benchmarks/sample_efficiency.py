@@ -11,25 +11,18 @@ inspected; runs that are there already are read.
 """
 
 import argparse
-import json
-import os
-import subprocess
-import sys
-import time
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from hopplus.evaluation.statistics import Interval, seed_interval
 from hopplus.runs.records import Recorded, read_run
-from measure import PROGRESS, print_json, print_table
+from measure import print_json, print_table, timed_training
 
 GAME, GOAL = "stag-hunt-4x4", 2.8
-PROGRAM = [sys.executable, "-c", "from hopplus.cli.main import entry; entry()"]
 RETURN = "charts/episodic_return/mean"
 WINDOW = 4608
 """Steps whose returns are averaged before they are held against the goal: one update has few episodes."""
@@ -59,8 +52,6 @@ VARIANTS = {
 }
 """What is typed after `hopplus train`. Fewer environments give more updates for the same number of steps. The schedules
 of hop_plus do not depend on the length of the run."""
-WALL_CLOCK = "wall_clock.json"
-"""The seconds of the whole command, in the run folder."""
 
 
 def steps_to_goal(run: Recorded) -> np.ndarray:
@@ -132,16 +123,8 @@ def measure(variants: dict[str, str], seeds: int, folder: Path) -> tuple[dict[st
     runs, seconds = {}, {}
     for name, typed in variants.items():
         out = folder / f"{name.replace(',', '').replace(' ', '-')}-{seeds}"
-        if not (out / WALL_CLOCK).exists():
-            flags = [*typed.split(), "--game", GAME, "--seeds", str(seeds), "--out", str(out)]
-            PROGRESS.print(f"hopplus train {' '.join(flags)}")
-            with TemporaryDirectory() as cache:
-                started = time.perf_counter()
-                environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": ""}
-                subprocess.run([*PROGRAM, "--cache", cache, "train", *flags], check=True, env=environment)
-            (out / WALL_CLOCK).write_text(json.dumps({"seconds": time.perf_counter() - started}))
+        seconds[name] = timed_training(f"{typed} --game {GAME} --seeds {seeds}", out)
         runs[name] = read_run(out)
-        seconds[name] = json.loads((out / WALL_CLOCK).read_text())["seconds"]
     return runs, seconds
 
 

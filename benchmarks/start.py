@@ -21,10 +21,9 @@ from typing import Any
 
 from hopplus.cli.main import VERBS
 from hopplus.runs.config import RunConfig
-from measure import PROGRESS, print_json, print_table
+from measure import PROGRAM, PROGRESS, print_json, print_table
 
 ROUNDS, FIRST_UPDATES = 5, 3
-PROGRAM = [sys.executable, "-c", "from hopplus.cli.main import entry; entry()"]
 IMPORT_JAX = [sys.executable, "-c", "import jax"]
 AGENTS, GAME = ("ppo", "hop_plus"), "stag-hunt-4x4"
 HELP_AT_MOST, COLD_AT_MOST, WARM_AT_MOST = 1.0, 3.0, 0.75

@@ -13,7 +13,6 @@ import os
 import resource
 import shlex
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -24,11 +23,10 @@ from hopplus.runs.config import RunConfig
 from hopplus.runs.studies import Study, run_study
 from hopplus.runs.studies.cluster import connected, run_trials
 from hopplus.runs.studies.study import read_variant
-from measure import print_json, print_table
+from measure import PROGRAM, print_json, print_table
 
 VARIANTS = {"plain": "ppo", "one epoch": "ppo --ppo.epochs 1", "small steps": "ppo --ppo.clip 0.1"}
 FLAGS = "--game stag-hunt-4x4 --sharing shared"
-HOPPLUS = [sys.executable, "-c", "from hopplus.cli.main import entry; entry()"]
 PACKAGES = ("jax", "ray")
 STEPS, QUICK_STEPS = 600_000, 100_000
 
@@ -48,7 +46,7 @@ def by_hand(study: Study, steps: int, cores: int, folder: Path) -> float:
     started = time.perf_counter()
     for trial in study.all_trials():
         typed = shlex.split(f"{VARIANTS[trial.variant]} {FLAGS} --steps {steps} --seeds 1 --seed {trial.index}")
-        line = [*HOPPLUS, "train", *typed, "--mesh.envs", str(cores), "--out", str(folder / trial.place)]
+        line = [*PROGRAM, "train", *typed, "--mesh.envs", str(cores), "--out", str(folder / trial.place)]
         subprocess.run(line, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return time.perf_counter() - started
 

@@ -58,6 +58,14 @@ def test_flags_that_help_does_not_list_are_accepted():
     assert (hop.opponents.goals.kind, hop.opponents.goals.size) == ("discrete", 4)
 
 
+@pytest.mark.parametrize(
+    ("typed", "folder"),
+    [("ppo", "runs/ppo-stag-hunt-4x4"), ("omg --game=jaxmarl:coin_game --seeds 2", "runs/omg-jaxmarl-coin_game")],
+)
+def test_the_run_folder_has_a_default(typed, folder):
+    assert str(read(typed.split()).out) == folder
+
+
 def test_help_of_the_verb_lists_the_agents(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["train", "--help"])

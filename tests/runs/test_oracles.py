@@ -4,15 +4,19 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 from hopplus.agents.config import PlanningConfig
 from hopplus.cli import adaptation
 from hopplus.cli.main import main
+from hopplus.core.extensions import Named
 from hopplus.evaluation import series
+from hopplus.evaluation.adaptation import first_seat_returns
+from hopplus.games.lineups import read_policies
 from hopplus.planning.config import SearchConfig
-from hopplus.runs import RunConfig, oracles, training
+from hopplus.runs import RunConfig, load, oracles, training
 from hopplus.runs.folder import open_folder
 from runs.tiny import NUM_DEVICES, config, train_line
 
@@ -175,3 +179,23 @@ def test_other_games_cannot_be_judged(here, capsys):
     open_folder(here / "matrix", config())
     assert main(["evaluate", "matrix", "--adaptation"]) == 2
     assert "adaptation is measured among stag and hare hunters" in capsys.readouterr().err
+
+
+def test_trained_policies_are_co_players(here):
+    """Each row has the parameters of its own co-player."""
+    run = load(here / "run")
+    policies = [run.policy(seat=seat, greedy=True) for seat in range(2)]
+    kinds = [Named("one", policies[0]), Named("other", policies[1]), Named("copy", policies[0])]
+    players = read_policies("nearest_stag", run.game)
+
+    def returns(*kinds):
+        lineups = [(kind,) for kind in kinds]
+        return first_seat_returns(run.game, players, [0] * len(kinds), lineups, 40, key=jax.random.key(0))
+
+    alone = [returns(kind) for kind in kinds]
+    np.testing.assert_array_equal(alone[0], alone[2])
+    assert np.any(alone[0] != alone[1])
+    both, swapped = returns(*kinds[:2]), returns(*kinds[1:])
+    assert np.any(both[0] != swapped[0]) and np.any(both[1] != swapped[1])
+    settings = replace(SETTINGS, kinds=tuple(kinds))
+    assert oracles.num_rows(settings) == oracles.num_rows(SETTINGS) - 10  # search is left out

@@ -43,6 +43,8 @@ SCRIPTED = {"nearest_stag": "NS", "nearest_hare": "NH", "by_belief": "belief", "
 """The yardsticks besides the oracle, and their column names."""
 ORACLES = {**SCRIPTED, SEARCHED: "search"}
 """The short names of players that can be the oracle."""
+FROM = 5
+"""The first episode of a series in which the agent is said to have had the time to adapt."""
 ORACLE_EPISODES = 2_000
 """Episodes of each yardstick; --episodes counts the agent's."""
 
@@ -94,11 +96,13 @@ def judge_adaptation(
 def figures(returns: np.ndarray, yardsticks: list[Yardsticks]) -> dict[str, Any]:
     """Returns and normalised returns for each line-up, and their means over line-ups.
 
-    `returns` are [manners, seeds, lineups, episodes of a series]; "by_episode" holds each episode of a series, all
-    other figures are means over the series. Intervals are over seeds. A yardstick has no seeds and no interval.
+    `returns` are [manners, seeds, lineups, episodes of a series]; "by_episode" holds each episode of a series, "late"
+    the mean from episode FROM on, all other figures are means over the series. Intervals are over seeds. A yardstick
+    has no seeds and no interval.
     """
     uniform, oracle = (np.array([getattr(one, name) for one in yardsticks]) for name in ("random", "oracle"))
     by_episode = np.stack([normalised(one, uniform, oracle) for one in np.moveaxis(returns, -1, 0)])
+    late = by_episode[FROM - 1 :].mean(axis=0) if len(by_episode) >= FROM else None
     returns = returns.mean(axis=-1)
     scaled = normalised(returns, uniform, oracle)
     rows = []
@@ -113,6 +117,7 @@ def figures(returns: np.ndarray, yardsticks: list[Yardsticks]) -> dict[str, Any]
                 **{name: getattr(one, name) for name in SCRIPTED},
                 "normalised": _intervals(scaled[..., index]),
                 "by_episode": [_intervals(one[..., index]) for one in by_episode],
+                "late": None if late is None else _intervals(late[..., index]),
             }
         )
     scripted = {name: np.array([getattr(one, name) for one in yardsticks]) for name in ("oracle", *SCRIPTED)}
@@ -127,7 +132,14 @@ def figures(returns: np.ndarray, yardsticks: list[Yardsticks]) -> dict[str, Any]
             **{name: float(mean_of_known(normalised(values, uniform, oracle))) for name, values in scripted.items()},
         },
         "by_episode": [_intervals(mean_of_known(one)) for one in by_episode],
+        "late": None if late is None else _intervals(mean_of_known(late)),
     }
+
+
+def lowest_late(result: dict[str, Any]) -> dict[str, Any]:
+    """The line-up with the lowest mean from episode FROM on."""
+    known = [row for row in result["lineups"] if not np.isnan(row["late"]["sampled"]["estimate"])]
+    return min(known, key=lambda row: row["late"]["sampled"]["estimate"])
 
 
 def print_adaptation(name: str, result: dict[str, Any], console: Console) -> None:
@@ -149,6 +161,12 @@ def print_adaptation(name: str, result: dict[str, Any], console: Console) -> Non
     for label, name in (("mean", "mean"), ("norm.", "normalised")):
         table.add_row(*_cells(label, result[name], f"{result[name]['oracle']:.2f}"), "")
     console.print(table)
+    if result["late"] is not None:
+        lowest = lowest_late(result)
+        console.print(
+            f"normalised, from episode {FROM} of a series on: {plus_minus(result['late']['sampled'])} over all "
+            f"line-ups; lowest with {lowest['lineup']}: {plus_minus(lowest['late']['sampled'])}"
+        )
     console.print(
         "N nearest_stag, H nearest_hare, R random. Oracle: the best of a PPO responder, always NS, always NH, and "
         "search in the true game with the true co-players; "

@@ -14,6 +14,8 @@ def train_agent(training: Any) -> int:
     config, out = training.config, training.out
     use_cores(config.learner.mesh.size // training.hosts.count)
     join(training.hosts)
+    if is_first():
+        print(f"run folder: {out}", flush=True)
     try:
         with ProgressDisplay() if is_first() else nullcontext() as display:
             run = train_run(config, out, watcher=display)

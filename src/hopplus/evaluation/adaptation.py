@@ -10,6 +10,7 @@ rows of one compiled program.
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations_with_replacement
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -160,11 +161,11 @@ def first_seat_returns(
 ) -> Float32[np.ndarray, "rows {num_series} {length}"]:
     """The returns of the first seat. Row i: player number choices[i] with lineups[i] in the seats after it.
 
-    Every array of a player has a leading axis of rows; a script has no arrays. `known` gives a planner the true goals
-    of its co-players, or the co-players themselves.
+    Every array of a player has a leading axis of rows. `known` gives a planner the true goals of its co-players, or
+    the co-players themselves.
     """
     names = sorted({name for lineup in lineups for name in lineup})
-    kinds = scripts(game, names)
+    kinds = jax.tree.map(lambda leaf: _for_rows(leaf, len(lineups)), scripts(game, names))
     numbers = np.array([[names.index(name) for name in lineup] for lineup in lineups], np.int32)
     others = [OneOf(kinds, jnp.asarray(column)) for column in numbers.T]
     if known != "nothing":
@@ -175,6 +176,11 @@ def first_seat_returns(
     first = OneOf(tuple(players), jnp.array(choices, jnp.int32))
     seats = Lineup((first, *others))
     return play_rows(game, seats, num_series, length, num_rows=len(lineups), key=key, on_row=on_row)
+
+
+def _for_rows(leaf: Any, num_rows: int) -> Any:
+    """An array of a trained co-player for every row; numbers of a script are no arrays, and stay."""
+    return jnp.broadcast_to(leaf, (num_rows, *leaf.shape)) if eqx.is_array(leaf) else leaf
 
 
 def agent_returns(

@@ -2,8 +2,9 @@
 
 The oracle is the best of a responder that PPO trained for exactly this line-up (three seeds, sampled and greedy), of
 the scripts NS and NH, and of search in the true game with the true co-players, whose prior and critic are the best
-responder's. The true optimum can be higher if none of them finds it. The best one is chosen on separate episodes: its
-return in the episodes that chose it would be biased upwards.
+responder's. Trained co-players are not searched with: to imagine their play would take hours. The true optimum can be
+higher if none of them finds it. The best one is chosen on separate episodes: its return in the episodes that chose it
+would be biased upwards.
 
 A responder is an ordinary run folder, so it is trained once, resumes after a kill, and can be inspected. Its folder
 keeps the measurement as `oracle.json`.
@@ -23,6 +24,8 @@ from jaxtyping import Float64
 from hopplus import __version__
 from hopplus.agents.config import PlanningConfig
 from hopplus.agents.planner import Planner
+from hopplus.agents.player import Player
+from hopplus.core.extensions import thing_of
 from hopplus.core.mesh import MeshConfig
 from hopplus.evaluation.adaptation import all_lineups, by_belief, first_seat_returns, scripts, short_name
 from hopplus.evaluation.config import KINDS
@@ -189,15 +192,20 @@ def measure_yardsticks(
     ).reshape(len(lineups), len(names), -1)
     counted = returns[..., : settings.episodes].mean(axis=-1, dtype=np.float64)
     deciding = returns[..., settings.episodes :].mean(axis=-1, dtype=np.float64)
-    names = [*names, SEARCHED]
-    found = _search(settings, game, responders, deciding, on_row)
-    counted, deciding = (np.column_stack(columns) for columns in zip((counted, deciding), found, strict=True))
+    if _is_searched(settings):
+        names = [*names, SEARCHED]
+        found = _search(settings, game, responders, deciding, on_row)
+        counted, deciding = (np.column_stack(columns) for columns in zip((counted, deciding), found, strict=True))
     measured = []
     for lineup, values, selection in zip(lineups, counted.tolist(), deciding.tolist(), strict=True):
         yardsticks = choose(lineup, dict(zip(names, values, strict=True)), dict(zip(names, selection, strict=True)))
         write_json(folder_of(settings, lineup) / ORACLE, {**_conditions(settings, game.spec), **asdict(yardsticks)})
         measured.append(yardsticks)
     return measured
+
+
+def _is_searched(settings: OracleSettings) -> bool:
+    return not any(isinstance(thing_of(kind), Player) for kind in settings.kinds)
 
 
 def _search(
@@ -232,7 +240,7 @@ def _search(
 
 def num_rows(settings: OracleSettings) -> int:
     """The number of pairs of a player and a line-up that `measure_yardsticks` plays."""
-    return len(all_lineups(make(settings.game).spec, settings.kinds)) * (len(_candidates()[0]) + 1)
+    return len(all_lineups(make(settings.game).spec, settings.kinds)) * (len(_candidates()[0]) + _is_searched(settings))
 
 
 def choose(lineup: tuple[str, ...], counted: dict[str, float], deciding: dict[str, float]) -> Yardsticks:

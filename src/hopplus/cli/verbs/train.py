@@ -1,5 +1,6 @@
 """`hopplus train`: train an agent into a run folder, or resume the run in it."""
 
+import re
 from contextlib import suppress
 from dataclasses import field, is_dataclass, make_dataclass, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ Python steps the game's environments. With more --steps it continues a complete 
 run's length.
 
 Give an agent, or MODULE:FACTORY for one of your own. `hopplus train AGENT --help` lists its settings, and their
-defaults on the game of --game."""
+defaults on the game of --game. Without --out the run folder is runs/AGENT-GAME."""
 
 
 def _usual(agent: Any, flags: list[str]) -> RunConfig:
@@ -44,8 +45,14 @@ def _usual(agent: Any, flags: list[str]) -> RunConfig:
 
 def _arguments(usual: RunConfig) -> Any:
     """The class of an agent's arguments: the run folder, and settings with the agent's defaults."""
+    out = ("out", Out, field(default=default_folder(usual)))
     settings = ("config", Annotated[type(usual), tyro.conf.arg(name="")], field(default=usual))
-    return make_dataclass("training", [("out", Out), settings, ("hosts", HostsConfig, field(default=HostsConfig()))])
+    return make_dataclass("training", [out, settings, ("hosts", HostsConfig, field(default=HostsConfig()))])
+
+
+def default_folder(usual: RunConfig) -> Path:
+    """The run folder of a command that names none, as in runs/ppo-stag-hunt-4x4."""
+    return Path("runs", re.sub(r"[^\w.]+", "-", f"{usual.agent}-{usual.game}").strip("-"))
 
 
 def read(typed: list[str]) -> Any:

@@ -1,0 +1,161 @@
+"""The figures of the default agent, one part at a time; each part is merged into results/defaults.json.
+
+start     time to the first update of hop_plus, over ppo's (benchmarks/start.py)
+cost      a step of hop_plus over a step of ppo: both train with their defaults, in turns, hop_plus to its end
+learning  real steps and time to a return of 2.8, over ppo's (benchmarks/sample_efficiency.py)
+4x4, 8x8  the default command: its minutes with an empty compilation cache, self-play, adaptation; what `evaluate`
+          prints is kept in results/, too
+others    among agents that were trained without it (benchmarks/trained_others.py)
+
+    python benchmarks/defaults.py 4x4            one part
+    python benchmarks/defaults.py cost --quick   a small version; nothing is written
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from hopplus.core.devices import on_every, use_cores
+from hopplus.core.mesh import num_cores, usual_mesh
+from hopplus.runs.config import RunConfig
+from hopplus.runs.training import compile_program, for_mesh, seed_keys
+from measure import PROGRAM, PROGRESS, print_json, print_table, timed_training
+
+FILE = Path("results/defaults.json")
+KINDS = "nearest_stag,nearest_hare,random,patient_stag(3)"
+EPISODES, QUICK_EPISODES = 1_000, 40
+SECONDS, QUICK_SECONDS = 3.0, 1.0
+"""The least time of a turn, in the part of costs."""
+FROM_OTHERS = {
+    "start": ("start.py", ("cold_over_ppo", "warm_over_ppo_cold")),
+    "learning": ("sample_efficiency.py", ("steps_ratio", "wall_clock_ratio")),
+    "others": ("trained_others.py", ("trained_others_lowest",)),
+}
+"""Parts that are benchmarks of their own, and the figures that are taken from their last line."""
+
+
+def of_benchmark(script: str, names: tuple[str, ...], *, quick: bool) -> dict[str, Any]:
+    command = [sys.executable, str(Path(__file__).parent / script), *(["--quick"] if quick else [])]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    print(printed, end="")
+    last = json.loads(printed.splitlines()[-1])
+    return {name: last[name] for name in names}
+
+
+class Trainer:
+    """The program of a default command with so many seeds on all cores."""
+
+    def __init__(self, agent: str, seeds: int):
+        usual = RunConfig(agent=agent, seeds=seeds)
+        self.config = replace(usual, learner=replace(usual.learner, mesh=usual_mesh(seeds, num_cores())))
+        keys = for_mesh(self.config, seed_keys(self.config))
+        self.program = compile_program(self.config.learner, self.config.task, keys)
+        self.states = jax.block_until_ready(self.program.init(keys))
+        self.done, self.seconds, self.steps = 0, 0.0, 0
+
+    def turn(self, least: float) -> None:
+        """Train for at least so many seconds, or to the end."""
+        started = time.perf_counter()
+        while time.perf_counter() - started < least and self.done < self.config.num_updates:
+            counts = np.array([1, self.config.schedule_updates], np.int32)
+            counts = jax.device_put(counts, on_every(self.config.learner.mesh))
+            self.states, metrics = self.program.block(self.states, counts)
+            jax.block_until_ready(metrics)
+            self.done += 1
+            self.steps += self.config.learner.steps_per_update
+        self.seconds += time.perf_counter() - started
+
+    @property
+    def microseconds(self) -> float:
+        return 1e6 * self.seconds / (self.steps * self.config.seeds)
+
+
+def cost(*, quick: bool) -> dict[str, Any]:
+    use_cores(num_cores())
+    trainers = {agent: Trainer(agent, 2 if quick else 5) for agent in ("hop_plus", "ppo")}
+    for trainer in trainers.values():
+        trainer.turn(0.001)
+        trainer.seconds, trainer.steps = 0.0, 0  # the first update of a program takes longer
+    own, base = trainers.values()
+    while own.done < own.config.num_updates and not (quick and own.done > 20):
+        for trainer in trainers.values():
+            trainer.turn(QUICK_SECONDS if quick else SECONDS)
+        PROGRESS.print(f"{own.done} of {own.config.num_updates} updates: {own.microseconds / base.microseconds:.1f}")
+    rows = [(agent, f"{one.microseconds:.1f}") for agent, one in trainers.items()]
+    print_table("microseconds per environment step and seed, on all cores", ("agent", "microseconds"), rows)
+    return {"step_cost_ratio": own.microseconds / base.microseconds}
+
+
+def command_of(size: str, folder: Path, *, quick: bool) -> dict[str, Any]:
+    """The default command, and what its agent is worth."""
+    run = folder / f"hop_plus-{size}{'-quick' if quick else ''}"
+    seconds = timed_training(f"hop_plus --game stag-hunt-{size}{' --seeds 2 --steps 40000' if quick else ''}", run)
+    episodes, steps = (QUICK_EPISODES, ["--oracle-steps", "20000"]) if quick else (EPISODES, [])
+    played = _evaluate(run, ["--episodes", str(10 * episodes)])
+    own = [seed["sampled"] for seed in played["per_seed"]]
+    oracles = ["--oracles", str(folder / ("oracles-quick" if quick else "oracles"))]
+    series = ["--adaptation", "--kinds", KINDS, "--series", "10", "--episodes", str(episodes)]
+    adapted = _evaluate(run, [*series, *oracles, *steps])
+    if not quick:
+        for name, content in (("selfplay", played), ("series", adapted)):
+            (FILE.parent / f"{name}_{size}_hop_plus.json").write_text(json.dumps(content) + "\n")
+    late = {row["lineup"]: row["late"]["sampled"] for row in adapted["lineups"]}
+    lowest = min(late, key=lambda name: late[name]["estimate"])
+    rows = [("minutes", f"{seconds / 60:.1f}"), ("self-play, by seed", " ".join(map(_two, own)))]
+    rows += [("adaptation", _two(adapted["late"]["sampled"]["estimate"]))]
+    rows += [(f"lowest line-up, {lowest}", "{estimate:.2f} ({low:.2f} to {high:.2f})".format(**late[lowest]))]
+    print_table(f"hopplus train hop_plus --game stag-hunt-{size}", ("what", "figure"), rows)
+    return {
+        f"minutes_{size}": seconds / 60,
+        f"self_play_{size}_lowest_seed": min(own),
+        f"adaptation_{size}_mean": adapted["late"]["sampled"]["estimate"],
+        f"adaptation_{size}_lowest": late[lowest]["estimate"],
+        f"adaptation_{size}_lowest_interval": [late[lowest]["low"], late[lowest]["high"]],
+        f"adaptation_{size}_lowest_lineup": lowest,
+    }
+
+
+def _evaluate(run: Path, flags: list[str]) -> dict[str, Any]:
+    command = [*PROGRAM, "evaluate", str(run), *flags, "--json"]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(printed.splitlines()[-1])
+
+
+def _two(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def merge(part: str, figures: dict[str, Any]) -> None:
+    """Add the figures to the file; each has the command that printed it."""
+    kept = json.loads(FILE.read_text()) if FILE.exists() else {"commands": {}}
+    commands = kept.pop("commands") | dict.fromkeys(figures, f"python benchmarks/defaults.py {part}")
+    FILE.write_text(json.dumps({"commands": commands, **kept, **figures}, indent=1) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=(*FROM_OTHERS, "cost", "4x4", "8x8"))
+    parser.add_argument("--quick", action="store_true", help="a small version; nothing is written")
+    parser.add_argument("--runs", type=Path, default=Path("runs/defaults"), help="where the runs are kept")
+    given = parser.parse_args()
+    if given.part in FROM_OTHERS:
+        figures = of_benchmark(*FROM_OTHERS[given.part], quick=given.quick)
+    elif given.part == "cost":
+        figures = cost(quick=given.quick)
+    else:
+        figures = command_of(given.part, given.runs, quick=given.quick)
+    if not given.quick:
+        merge(given.part, figures)
+    print_json(figures, ["jax"])
+
+
+if __name__ == "__main__":
+    main()
