@@ -60,7 +60,7 @@ def pretrain(data: Recipe, game: Any, episodes: Any, name: str, loss: Any, epoch
     history = []
     for _ in range(epochs):
         state, terms = trainer.epoch(state)
-        history.append(terms | judge(config, state.opponents.params, held_out))
+        history.append(terms | judge(config, state.opponents.params, held_out).figures)
     return history
 
 

@@ -67,7 +67,7 @@ def given_trees(planner: Planner) -> tuple[Any, Any]:
     """States and goals for each tree of each environment."""
     states, _, beliefs = situations(planner)
     trees = planner.planning.search.trees
-    draw = lambda beliefs, key: planner.player.goals.draw(beliefs, trees, key=key)  # noqa: E731
+    draw = lambda beliefs, key: planner.player.goals.draw(planner.player.opponents, beliefs, trees, key=key)  # noqa: E731
     goals = jax.vmap(draw)(beliefs, jax.random.split(jax.random.key(3), ENVS))
     states = jax.tree.map(lambda leaf: jnp.repeat(leaf, trees, axis=0), states)
     return states, goals.reshape(goals.shape[0] * goals.shape[1], *goals.shape[2:])

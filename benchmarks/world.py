@@ -17,7 +17,6 @@ import numpy as np
 from hopplus.core.devices import use_cores
 from hopplus.core.mesh import MeshConfig, num_cores
 from hopplus.evaluation.world import (
-    Predicted,
     by_world,
     count_impossible,
     joined,
@@ -28,11 +27,11 @@ from hopplus.evaluation.world import (
     sums_of,
     transitions_of,
 )
-from hopplus.games.game import Game, GameSpec
+from hopplus.games.game import Game
 from hopplus.learning.config import LearnerConfig
 from hopplus.learning.worlds import fit
 from hopplus.models import regression_world, world
-from hopplus.models.config import RegressionConfig, WorldConfig
+from hopplus.models.config import WorldConfig
 from hopplus.models.world import Transition
 from hopplus.runs.config import RunConfig
 from hopplus.runs.training import train
@@ -65,14 +64,6 @@ def collect(game: Game, players: Any, wanted: int, seed: int) -> Transition:
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:wanted], *parts)
 
 
-def by_regression(spec: GameSpec, params: Any) -> Any:
-    def predict(now):
-        said = regression_world.apply(params, spec, now)
-        return Predicted(said[0], regression_world.rounded(*said))
-
-    return predict
-
-
 def one_game(name: str, transitions: int, epochs: int, with_self_play: bool, sampled: int) -> dict[str, Any]:
     game = RunConfig(game=name).task.game
     spec = game.spec
@@ -84,17 +75,15 @@ def one_game(name: str, transitions: int, epochs: int, with_self_play: bool, sam
         group: record_episodes(game, players, HELD_OUT, key=jax.random.key(2)) for group, players in groups.items()
     }
     started = time.perf_counter()
-    say = lambda what: lambda epoch: PROGRESS.print(f"{what}: epoch {epoch + 1} of {epochs}")  # noqa: E731
+    say = lambda what: lambda epoch, _: PROGRESS.print(f"{what}: epoch {epoch + 1} of {epochs}")  # noqa: E731
     key = jax.random.key(3)
     planes = world.init(WorldConfig(members=1), spec, key=key)
     loss = lambda params, transition: world.loss(params, spec, transition)  # noqa: E731
     planes = fit(loss, planes, data, epochs=epochs, key=key, on_epoch=say("world"))
     seconds = time.perf_counter() - started
-    regression = RegressionConfig()
-    baseline = regression_world.init(regression, spec, key=key)
-    loss = lambda params, transition: regression_world.loss(regression, params, spec, transition)  # noqa: E731
+    baseline = regression_world.init(WorldConfig(kind="regression", hidden=256), spec, key=key)
     baseline = fit(loss, baseline, data, epochs=epochs, learning_rate=1e-3, key=key, on_epoch=say("regression"))
-    models = {"world": by_world(spec, planes), "regression": by_regression(spec, baseline)}
+    models = {"world": by_world(spec, planes), "regression": by_world(spec, baseline)}
     scores = {
         model: judge_line_ups(spec, partial(sums_of, spec, predict), held_out) for model, predict in models.items()
     }

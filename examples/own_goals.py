@@ -34,6 +34,6 @@ class Frequencies(Goals):
         counts = state.memory + took
         return BeliefState(counts / jnp.sum(counts, axis=-1, keepdims=True), counts)
 
-    def draw_unseen(self, shape, *, key):
+    def draw_unseen(self, shape, seen=None, *, key):
         """Goals of co-players that were never seen, for counterfactual imagination."""
         return jax.random.dirichlet(key, jnp.ones(self.size), shape), shape[-1]

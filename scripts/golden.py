@@ -22,6 +22,7 @@ TINY = (
     "--game stag-hunt-4x4 --seeds 2 --steps 64 --envs 2 --rollout-steps 16 --network.hidden 4 --ppo.epochs 1 "
     "--ppo.minibatch-size 16"
 )
+ONE_SEED = TINY.replace("--seeds 2", "--seeds 1")
 MODELS = (
     " --sharing shared --others.hidden 4 --goals.hidden 4 --goals.size 4 --goals.evidence 4 --modelling.minibatches 1 "
     "--modelling.minibatch-size 8"
@@ -38,6 +39,8 @@ FLAGS = {
     "direct_om": "direct_om " + TINY + MODELS + SEARCH,
     "hop": "hop " + TINY + MODELS + SEARCH,
     "hop_plus": "hop_plus " + TINY + MODELS + WORLD,
+    "hop_plus_search": "hop_plus_search " + ONE_SEED + MODELS + WORLD + SEARCH,
+    "hop_plus_notes": "hop_plus_notes " + ONE_SEED + MODELS + WORLD,
 }
 UNUSED = ("tensorboard", "lock", "checkpoints/*/default/_sharding")
 """Parts of a folder that nothing reads."""

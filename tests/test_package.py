@@ -46,7 +46,7 @@ def test_every_public_name_exists(folder):
 def test_the_top_level_is_what_a_notebook_needs():
     wanted = {"make", "lineup", "RunConfig", "train", "load", "evaluate", "examine", "agents", "__version__"}
     assert set(hopplus.__all__) == wanted
-    assert hopplus.agents.NAMES == ("ppo", "omg", "direct_om", "hop", "hop_plus")
+    assert hopplus.agents.NAMES == ("ppo", "omg", "direct_om", "hop", "hop_plus", "hop_plus_search", "hop_plus_notes")
 
 
 @pytest.mark.parametrize(

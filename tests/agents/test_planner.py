@@ -10,6 +10,7 @@ import pytest
 
 from hopplus.agents.config import PlanningConfig
 from hopplus.agents.goals import goal_model
+from hopplus.agents.opponents import OpponentModels
 from hopplus.games.stag_hunt import HUNT_HARE, HUNT_STAG
 from hopplus.models import world
 from hopplus.models.config import WorldConfig
@@ -21,6 +22,7 @@ from untrained import GAME, OPPONENTS, planner, player
 
 STAG, HARE, OTHER = 0, 1, 2
 GOALS = goal_model(OPPONENTS, GAME)
+NO_MODELS = OpponentModels(None, None, None)
 
 
 def seen_by_first(state):
@@ -35,7 +37,7 @@ def learned_game():
 
 def test_trees_have_goals_as_likely_as_they_are_believed():
     belief = jnp.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0]])
-    drawn = GOALS.draw(replace(GOALS.start(), goals=belief), 4000, key=jax.random.key(0))
+    drawn = GOALS.draw(NO_MODELS, replace(GOALS.start(), goals=belief), 4000, key=jax.random.key(0))
     np.testing.assert_allclose(drawn.mean(axis=0), belief, atol=0.03)
     assert set(np.unique(drawn)) == {0.0, 1.0}
 

@@ -15,6 +15,7 @@ from hopplus.learning.imagination import (
     Branches,
     ImaginedPlayers,
     branches,
+    draw_believed_goals,
     draw_co_player_goals,
     held_out_envs,
     held_out_lineups,
@@ -124,6 +125,31 @@ def test_every_multiset_of_goals_is_equally_likely():
     multisets, frequencies = np.unique(counts, axis=0, return_counts=True)
     assert len(multisets) == 10
     np.testing.assert_allclose(frequencies / 40_000, 0.1, atol=0.006)
+
+
+def test_vectors_of_co_players_come_from_the_posterior():
+    """Where nothing is counterfactual they are those that were drawn from the belief; elsewhere, any of them."""
+    believed = jax.random.normal(jax.random.key(0), (50, 3, GOALS.size))
+    draw = lambda share: draw_co_player_goals(  # noqa: E731
+        replace(CONFIG, counterfactual=share), GOALS, 50, 3, believed, key=jax.random.key(1)
+    )
+    np.testing.assert_array_equal(draw(0.0).goals, believed)
+    known = {tuple(goal) for goal in np.asarray(believed).reshape(-1, GOALS.size).tolist()}
+    drawn = np.asarray(draw(1.0).goals).reshape(-1, GOALS.size).tolist()
+    assert {tuple(goal) for goal in drawn} <= known and drawn != np.asarray(believed).reshape(-1, GOALS.size).tolist()
+
+
+def test_goals_are_drawn_around_the_inferred_ones():
+    players, starts = agent()[1], begin()
+    draw = jax.jit(lambda key: draw_believed_goals(players, starts, key=key))
+    drawn = np.stack([draw(key) for key in jax.random.split(jax.random.key(2), 400)])
+    inferred = jax.vmap(lambda view, beliefs: GOALS.update(players.opponents, view, beliefs).goals)
+    expected = inferred(starts.views, starts.beliefs)
+    spread = drawn.std(axis=0)
+    assert np.all(spread > 0)
+    np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - expected), 5 * spread / 20)
+    hindsight = replace(players, config=CONFIGS["hop"].opponents)
+    assert draw_believed_goals(hindsight, starts, key=jax.random.key(3)) is None
 
 
 def test_held_out_lineups_of_goals_are_in_no_other_environment():

@@ -101,6 +101,13 @@ def test_a_selected_state_is_ahead_in_the_same_episode(played, targets):
         assert episode[row, later] == episode[row, step] and data.valid[row, later, other]
 
 
+def test_without_lookahead_the_goal_is_the_current_state(played):
+    params, models, data, _ = played
+    config = replace(CONFIGS["omg"], modelling=replace(CONFIGS["omg"].modelling, lookahead=0))
+    selected = jax.jit(partial(goal_targets, config, GAME))(params, models, data).selected
+    np.testing.assert_array_equal(selected, np.broadcast_to(np.arange(selected.shape[1])[:, None], selected.shape))
+
+
 @pytest.fixture(scope="module")
 def given(played, targets):
     """The batch with the selected goals in none, some and all of its samples."""

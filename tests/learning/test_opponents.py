@@ -17,7 +17,7 @@ from hopplus.learning.goal_losses import goals_loss, pick_steps
 from hopplus.learning.learner import PURPOSES, SEAT_PURPOSES, learn
 from hopplus.learning.opponent_data import ActionExamples, all_inputs, goal_targets
 from hopplus.learning.opponents import OpponentBatch
-from hopplus.learning.optim import Trained, init_trained
+from hopplus.learning.optim import Trained, clipped, init_trained
 from hopplus.learning.state import LearnerData, UpdateContext
 from learning.played import (
     CONFIGS,
@@ -181,6 +181,28 @@ def test_models_that_learn_at_no_rate_stay_as_they_are(own):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("largest", [0.0, 0.5, 100.0])
+def test_a_gradient_is_scaled_down_to_its_largest_norm(largest):
+    gradient = {"one": jnp.array([3.0, 0.0]), "other": jnp.array(4.0)}
+    factor = 0.1 if largest == 0.5 else 1.0
+    after = clipped(gradient, largest)
+    np.testing.assert_allclose(after["one"], factor * gradient["one"], rtol=1e-6)
+    np.testing.assert_allclose(after["other"], factor * gradient["other"], rtol=1e-6)
+
+
+def test_recall_of_each_action_by_hand():
+    """Four steps up of which three are predicted, one step down that is not, and one step that does not count."""
+    actions = jnp.array([0, 0, 0, 0, 1, 1])[None, :, None]
+    predicted = jax.nn.one_hot(jnp.array([0, 0, 0, 1, 0, 1]), 3)[None, :, None]
+    valid = jnp.array([True, True, True, True, True, False])[None, :, None]
+    found = opponents.recall(("up", "down", "hunt stag"), predicted, actions, valid)
+    assert {name: float(value) for name, value in found.items() if "stag" not in name} == {
+        "moa/recall/up": 0.75,
+        "moa/recall/down": 0.0,
+    }
+    assert np.isnan(found["moa/recall/hunt_stag"])
+
+
 def test_a_prior_that_is_kept_stays_as_it_is(own):
     """One step of Adam on the losses of goals: the posterior moves, the prior does not, to the bit."""
     config = CONFIGS["omg"]
@@ -189,7 +211,7 @@ def test_a_prior_that_is_kept_stays_as_it_is(own):
     def step(params, trained, data):
         models = trained.params
         batch = batch_of("omg", params, models, data)
-        loss = partial(goals_loss, config, train_prior=False, key=jax.random.key(0))
+        loss = partial(goals_loss, config, train_prior=False, temperature=jnp.float32(1), key=jax.random.key(0))
         apply = lambda models: loss(models, *of_learner((batch.goal_data, batch.goal_targets), 0))[0]  # noqa: E731
         steps, _ = opponents.optimizer().update(jax.grad(apply)(models), trained.opt_state)
         return jax.tree.map(jnp.add, models, steps)

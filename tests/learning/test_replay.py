@@ -150,6 +150,26 @@ def test_examples_of_a_co_player_are_steps_that_the_seat_saw():
         assert drawn == of_real and len(drawn) > 2
 
 
+@pytest.mark.parametrize("ahead", [False, True])
+def test_examples_without_labels_have_the_goal_of_the_state_that_followed(ahead):
+    """The goal is what the encoder makes of a view: here, its time and how much is on its board."""
+    order = jnp.asarray(ego_order(4)[SEAT], jnp.int32)
+    encode = lambda view: jnp.array([view["time"], jnp.sum(view["planes"])], jnp.float32)  # noqa: E731
+    draw = partial(replay.draw_any_examples, GAME, encode=encode, ahead=ahead, num_samples=64)
+    past = jax.jit(lambda kept, key: draw(kept, order, key=key))(entries(stored()[0]), jax.random.key(4))
+    now, steps = past.inputs.observation, played()
+    np.testing.assert_array_equal(past.weights, 1.0)
+    passed = np.round((np.asarray(past.goals[..., 0]) - np.asarray(now["time"])) * SPEC.horizon, 3)
+    assert set(np.unique(passed)) == ({0.0, 1.0} if ahead else {0.0}), "the last step of a player is its own goal"
+    assert passed.mean() > 0.5 or not ahead
+    on_board = np.asarray(now["planes"]).sum(axis=(-1, -2, -3))
+    assert (past.goals[..., 1] <= on_board).all() and (past.goals[..., 1] > 0).all()
+    for other, seat in enumerate(ego_order(4)[SEAT][1:]):
+        valid = np.asarray(steps.in_game[:2, :, SEAT] & steps.in_game[:2, :, seat])
+        taken = set(np.asarray(steps.actions)[:2, :, seat][valid].tolist())
+        assert set(np.asarray(past.actions[other]).tolist()) <= taken
+
+
 def test_rare_goals_are_drawn_as_often_as_common_ones():
     """Fifty steps on the way to a stag, four to a hare, ten to nothing that counts."""
     labels = jnp.zeros(64, jnp.int32).at[50:54].set(1).at[54:].set(2)

@@ -1,5 +1,7 @@
 """Goals against numbers worked by hand."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -69,6 +71,15 @@ def test_means_and_draws_of_symbols():
     np.testing.assert_allclose(np.mean(np.argmax(drawn, axis=-1) == 0), 0.8, atol=0.03)
 
 
+def test_a_low_temperature_draws_almost_one_symbol():
+    def mean_largest(temperature):
+        draw = lambda key: goals.draw_goal(SYMBOLS, logits(0.5, 0.5), temperature, key=key).max()  # noqa: E731
+        return jax.vmap(draw)(jax.random.split(jax.random.key(2), 500)).mean()
+
+    largest = [mean_largest(temperature) for temperature in (0.05, 1.0, 20.0)]
+    assert largest[0] > 0.97 and largest[0] > largest[1] > largest[2] and largest[2] < 0.55
+
+
 def test_mismatch_by_hand():
     """(1 + 9) / 2, and - .25 ln .5 - .75 ln .5."""
     np.testing.assert_allclose(goals.mismatch(VECTOR, jnp.array([1.0, 0.0]), jnp.array([2.0, 3.0])), 5.0)
@@ -93,6 +104,40 @@ def test_a_step_without_an_action_is_no_evidence():
     np.testing.assert_array_equal(none, jnp.zeros(VECTOR.evidence))
     some = [goals.evidence_of(posterior, embedded, jnp.int32(action), GAME.spec.num_actions) for action in (0, 1)]
     assert np.all(np.asarray(some[0]) != 0) and np.any(some[0] != some[1])
+
+
+@pytest.mark.parametrize("config", [VECTOR, SYMBOLS])
+def test_the_decoder_of_a_conditional_posterior_reads_noise(config):
+    """Without noise it gives its most usual goal; draws differ, and those of symbols are one symbol each."""
+    config = replace(config, posterior="conditional")
+    shapes = jax.eval_shape(lambda: goals.init_posterior(config, GAME.spec, key=jax.random.key(0)))
+    posterior = drawn_like(shapes)
+    known = jnp.ones(config.hidden), jnp.ones(config.evidence)
+    assert goals.noise_size(posterior) == config.size
+    usual = goals.infer(posterior, *known)
+    np.testing.assert_array_equal(usual, goals.infer(posterior, *known, jnp.zeros(config.size)))
+    assert np.any(usual != goals.infer(posterior, *known, jnp.ones(config.size)))
+    found = goals.recognise(posterior, *known, usual)
+    assert found.shape == (2 * config.size,) and np.any(found != goals.recognise(posterior, *known, usual + 1))
+    keys = jax.random.split(jax.random.key(3), 50)
+    drawn = jax.vmap(lambda key: goals.draw_for_play(config, posterior, *known, key=key))(keys)
+    assert len(np.unique(drawn, axis=0)) > 1
+    if config.kind == "discrete":
+        assert set(np.unique(drawn)) == {0.0, 1.0} and np.all(drawn.sum(axis=-1) == 1)
+
+
+def test_an_additive_posterior_is_drawn_from_for_play():
+    posterior = jax.tree.map(
+        lambda leaf: jnp.zeros(leaf.shape),
+        jax.eval_shape(lambda: goals.init_posterior(VECTOR, GAME.spec, key=jax.random.key(0))),
+    )
+    outputs = jnp.array([3.0, -1.0, np.log(0.5), 0.0], jnp.float32)
+    posterior = eqx.tree_at(lambda posterior: posterior.code.bias, posterior, outputs)
+    known = jnp.ones(VECTOR.hidden), jnp.ones(VECTOR.evidence)
+    keys = jax.random.split(jax.random.key(4), 4000)
+    drawn = jax.vmap(lambda key: goals.draw_for_play(VECTOR, posterior, *known, key=key))(keys)
+    np.testing.assert_allclose(drawn.mean(axis=0), [3.0, -1.0], atol=0.08)
+    np.testing.assert_allclose(drawn.std(axis=0), [0.5, 1.0], atol=0.05)
 
 
 def test_the_encoding_of_others_is_that_of_their_views():

@@ -67,7 +67,7 @@ def test_every_agent_can_learn_a_grid_game_and_some_a_matrix_game(name):
 
 
 def test_what_is_missing_is_named(own_games):
-    assert able(own_games("NoView")) == {"ppo", "omg", "hop_plus"}
+    assert able(own_games("NoView")) == {"ppo", "omg", "hop_plus", "hop_plus_search", "hop_plus_notes"}
     assert "write `from_view` in NoView" in str(agents_for(own_games("NoView"))["hop"])
     assert able(own_games("NoEvents")) == {"ppo", "omg", "direct_om"}
     assert "`events` of the GameSpec" in str(agents_for(own_games("NoEvents"))["hop_plus"])
@@ -120,7 +120,7 @@ def test_check_says_which_agents_can_learn_a_game(capsys):
     assert main(["check", "own_games:Dilemma", "--episodes", "0"]) == 0
     lines = capsys.readouterr().out.split("own_games:Dilemma: agents")[1].splitlines()
     answers = {words[0]: words[1] for line in lines if len(words := line.split()) > 1 and words[0] in NAMES}
-    assert answers == {"ppo": "yes", "omg": "no:", "direct_om": "no:", "hop": "no:", "hop_plus": "no:"}
+    assert answers == {"ppo": "yes"} | dict.fromkeys(NAMES[1:], "no:")
     assert main(["check", "own_games:Dilemma", "--episodes", "0", "--json"]) == 0
     missing_for = json.loads(capsys.readouterr().out)["missing_for"]
     assert missing_for["ppo"] is None and "from_view" in missing_for["direct_om"]

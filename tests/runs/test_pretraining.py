@@ -1,5 +1,6 @@
 """The folder of a pretraining: its files, how it resumes, and how a run is initialised from it."""
 
+import csv
 import json
 from dataclasses import replace
 from functools import partial
@@ -67,6 +68,22 @@ def folder(tmp_path_factory):
         pretrain(CONFIG, out / "stopped")
     assert epochs == [1, 2]
     return out
+
+
+def test_every_epoch_has_a_table_of_actions(folder):
+    """Recall and counts agree with one another, and a stop changes nothing."""
+    for name in ("actions.csv", "confusion.csv"):
+        assert (folder / "at once" / name).read_text() == (folder / "stopped" / name).read_text()
+    actions, pairs = (
+        list(csv.DictReader((folder / "at once" / name).read_text().splitlines()))
+        for name in ("actions.csv", "confusion.csv")
+    )
+    assert {row["epoch"] for row in actions} == {"1", "2"} and len(pairs) == len(actions) ** 2 / 2
+    for row in actions:
+        of_action = [one for one in pairs if (one["epoch"], one["taken"]) == (row["epoch"], row["action"])]
+        right = next(int(one["count"]) for one in of_action if one["predicted"] == row["action"])
+        assert sum(int(one["count"]) for one in of_action) == int(row["support"])
+        assert row["recall"] == "" or float(row["recall"]) == pytest.approx(right / int(row["support"]))
 
 
 def blank_episodes(count):

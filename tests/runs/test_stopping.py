@@ -23,6 +23,12 @@ def test_it_goes_on_while_the_last_window_is_the_best():
     assert not has_stopped_improving(flat[:10], 10, first=0), "nothing to compare with"
 
 
+@pytest.mark.parametrize(("gain", "stops"), [(0.02, True), (0.04, False)])
+def test_a_small_gain_is_not_worth_another_window(gain, stops):
+    history = np.concatenate([np.full(10, 2.0), np.full(10, 2.0 * (1 + gain))])
+    assert has_stopped_improving(history, 10, first=0) == stops
+
+
 def test_noise_is_not_taken_for_improvement():
     noise = np.random.default_rng(0).normal(2, 1, (200, 30))
     stopped = [has_stopped_improving(row, 10, first=0) for row in noise]
@@ -44,7 +50,8 @@ def ending(monkeypatch):
     monkeypatch.setattr(tiny.training, "train_block", block)
     monkeypatch.setattr(RunConfig, "__post_init__", lambda _: None)
     usual = tiny.config(updates=30)
-    return replace(usual, early_stop=3 * tiny.STEPS_PER_UPDATE, learner=replace(usual.learner, schedule=240))
+    learner = replace(usual.learner, schedule=240)
+    return replace(usual, early_stop=3 * tiny.STEPS_PER_UPDATE, arenas="default", learner=learner)
 
 
 def test_all_seeds_end_together_and_the_folder_says_so(ending, tmp_path, capsys):

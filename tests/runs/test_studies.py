@@ -21,6 +21,7 @@ from hopplus.runs.studies.study import slug, write_study
 from hopplus.runs.studies.summary import answer, state_of, summarise
 from runs.ray_cluster import Killer, small_study
 from runs.tiny import assert_same_run, config
+from test_examples import EXAMPLES
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray's own
 
@@ -55,6 +56,13 @@ def test_a_file_says_what_one_would_type(file):
     assert [str(trial.place) for trial in study.all_trials()][:2] == ["trials/often/0", "trials/once-slow/0"]
     write_study(study, file.parent / "out")
     assert open_study(file.parent / "out") == study
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.toml")), ids=lambda path: path.stem)
+def test_the_example_studies_can_be_read(path):
+    study = read_study(path)
+    assert study.variants and all(name in study.variants for one in study.questions for name in one.compare)
+    assert f"hopplus study run {path.relative_to(EXAMPLES.parent)}" in path.read_text().splitlines()[0]
 
 
 def test_a_variants_switch_counts_whichever_way_the_study_turns_it(file):

@@ -93,12 +93,24 @@ class GoalModel(Protocol):
         """The belief after the co-players' last actions."""
         ...
 
-    def draw(self, state: BeliefState, count: int, *, key: Key[Array, ""]) -> Float32[Array, "draws others goal"]:
+    @property
+    def is_drawn(self) -> bool:
+        """Whether an imagined co-player has a goal that is drawn from the belief; otherwise it acts by the belief."""
+        ...
+
+    def draw(
+        self, models: OpponentModels, state: BeliefState, count: int, *, key: Key[Array, ""]
+    ) -> Float32[Array, "draws others goal"]:
         """Goals drawn from the belief."""
         ...
 
-    def draw_unseen(self, shape: tuple[int, ...], *, key: Key[Array, ""]) -> tuple[Float32[Array, "*shape goal"], int]:
-        """Goals that do not depend on what was seen, and how many kinds there are."""
+    def draw_unseen(
+        self, shape: tuple[int, ...], seen: Float32[Array, "draws goal"] | None = None, *, key: Key[Array, ""]
+    ) -> tuple[Float32[Array, "*shape goal"], int]:
+        """Goals that do not depend on what this co-player did, and how many kinds there are.
+
+        `seen` are goals drawn from the beliefs about all co-players of real play, for models with `is_drawn`.
+        """
         ...
 
     def expected(
@@ -157,7 +169,13 @@ class Goals:
     def reset_counts(self, state: BeliefState) -> BeliefState:
         return state
 
-    def draw(self, state: BeliefState, count: int, *, key: Key[Array, ""]) -> Float32[Array, "draws others goal"]:
+    @property
+    def is_drawn(self) -> bool:
+        return False
+
+    def draw(
+        self, models: OpponentModels, state: BeliefState, count: int, *, key: Key[Array, ""]
+    ) -> Float32[Array, "draws others goal"]:
         return jnp.broadcast_to(state.goals, (count, *state.goals.shape))
 
     def expected(
@@ -202,7 +220,9 @@ class NoGoals(Goals):
     def update(self, models: OpponentModels, observation: Observation, state: BeliefState) -> BeliefState:
         return state
 
-    def draw_unseen(self, shape: tuple[int, ...], *, key: Key[Array, ""]) -> tuple[Float32[Array, "*shape goal"], int]:
+    def draw_unseen(
+        self, shape: tuple[int, ...], seen: Float32[Array, "draws goal"] | None = None, *, key: Key[Array, ""]
+    ) -> tuple[Float32[Array, "*shape goal"], int]:
         return jnp.zeros((*shape, 0), jnp.float32), 1
 
 
@@ -249,12 +269,16 @@ class HindsightGoals(Goals):
         seen = self.game.events_in_view(observation)[1:]
         return jnp.pad(seen, ((0, 0), (0, 1))).astype(jnp.float32)
 
-    def draw(self, state: BeliefState, count: int, *, key: Key[Array, ""]) -> Float32[Array, "draws others goal"]:
+    def draw(
+        self, models: OpponentModels, state: BeliefState, count: int, *, key: Key[Array, ""]
+    ) -> Float32[Array, "draws others goal"]:
         goals = state.goals
         chosen = jax.random.categorical(key, jnp.log(goals), shape=(count, goals.shape[0]))
         return jax.nn.one_hot(chosen, goals.shape[-1])
 
-    def draw_unseen(self, shape: tuple[int, ...], *, key: Key[Array, ""]) -> tuple[Float32[Array, "*shape goal"], int]:
+    def draw_unseen(
+        self, shape: tuple[int, ...], seen: Float32[Array, "draws goal"] | None = None, *, key: Key[Array, ""]
+    ) -> tuple[Float32[Array, "*shape goal"], int]:
         return _symbols(self.size, shape, key=key)
 
     def expected(
@@ -306,10 +330,32 @@ class LatentGoals(Goals):
         goals = jax.vmap(lambda one: latent.mean_goal(self.config.goals, one))(outputs)
         return BeliefState(goals, LatentEvidence(total, embedded))
 
-    def draw_unseen(self, shape: tuple[int, ...], *, key: Key[Array, ""]) -> tuple[Float32[Array, "*shape goal"], int]:
+    @property
+    def is_drawn(self) -> bool:
+        return True
+
+    def draw(
+        self, models: OpponentModels, state: BeliefState, count: int, *, key: Key[Array, ""]
+    ) -> Float32[Array, "draws others goal"]:
+        posterior, memory = models.posterior, state.memory
+        assert posterior is not None
+        numbers = jax.random.key_data(jax.random.split(key, (count, len(memory.total))))
+
+        def one(embedded: Array, total: Array, numbers: Array) -> Array:
+            drawing = jax.random.wrap_key_data(numbers)
+            return latent.draw_for_play(self.config.goals, posterior, embedded, total, key=drawing)
+
+        return jax.vmap(jax.vmap(one), in_axes=(None, None, 0))(memory.embedded, memory.total, numbers)
+
+    def draw_unseen(
+        self, shape: tuple[int, ...], seen: Float32[Array, "draws goal"] | None = None, *, key: Key[Array, ""]
+    ) -> tuple[Float32[Array, "*shape goal"], int]:
+        """Vectors of other co-players (the aggregate posterior): far from all of them nothing was ever learned."""
         if self.config.goals.kind == "discrete":
             return _symbols(self.size, shape, key=key)
-        return jax.random.normal(key, (*shape, self.size)), shape[-1]
+        if seen is None:
+            return jax.random.normal(key, (*shape, self.size)), shape[-1]
+        return seen[jax.random.randint(key, shape, 0, len(seen))], shape[-1]
 
     def evidence(
         self, models: OpponentModels, state: BeliefState, actions: Int32[Array, " others"]

@@ -6,6 +6,8 @@ ABOUT = {
     "direct_om": "models its co-players' actions without goals, and learns from search in the true game",
     "hop": "infers which kind of prey each co-player is after, and learns from search in the true game",
     "hop_plus": "has hop's beliefs, learns a world model, and learns from real and imagined rollouts",
+    "hop_plus_search": "has hop_plus's models, and learns from search in its learned world",
+    "hop_plus_notes": "an older combination, to compare with: goals of a VAE, a regressed world, no trust",
 }
 """A line about each agent, by name."""
 NAMES = tuple(ABOUT)

@@ -4,6 +4,8 @@ Everything is computed from the seat's own view, rotated to the co-player's, so 
 are written for one seat and mapped over seats.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -25,6 +27,11 @@ class OpponentModels(eqx.Module):
     """One set of parameters for each co-player, or one for all, stacked."""
     posterior: Posterior | None
     prior: Prior | None
+
+
+def parts_of(models: OpponentModels) -> tuple[Any, ...]:
+    """The modules in the order of the fields."""
+    return models.others, models.posterior, models.prior
 
 
 def num_sets(config: OthersConfig, spec: GameSpec) -> int:

@@ -83,7 +83,7 @@ class Planner(Policy):
         would otherwise be the same in every update and never average out.
         """
         goal_key, plan_key = jax.random.split(key_of(jax.random.key(0) if key is None else key, observation))
-        goals = self.player.goals.draw(beliefs, self.planning.search.trees, key=goal_key)
+        goals = self.player.goals.draw(self.player.opponents, beliefs, self.planning.search.trees, key=goal_key)
         others_states = jax.vmap(others_state)(goals)
         state = model.game.from_view(observation)
         return planner_of(self.planning)(model, state, others_states, key=plan_key)

@@ -55,6 +55,8 @@ def print_world(name: str, result: dict[str, Any], console: Console) -> None:
         rates = (f"{one[key]:.2%}" for key in ("end_error", "paid_recall", "open_loop_exact"))
         table.add_row(group, f"{one['exact_next_state']:.2%}", *numbers, *rates)
     console.print(table)
+    ahead = "  ".join(f"{one['steps']}: {one['exact']:.1%}" for one in result["line_ups"]["all"]["by_steps"])
+    console.print(f"exact for so many steps in a row, on its own predictions: {ahead}")
     planes = "  ".join(f"{plane} {mse:.1e}" for plane, mse in result["line_ups"]["all"]["plane_mse"].items())
     console.print(f"MSE of each plane: {planes}")
     drawn = ", ".join(f"{count} {what}" for what, count in result["impossible_drawn"].items())

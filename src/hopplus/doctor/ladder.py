@@ -55,7 +55,9 @@ def read_ladder(folder: Path, symptom: Symptom, steps: int | None = None) -> Lad
     """The ladder of a run; the run's settings are the top rung."""
     config = read_config(folder)
     steps = steps or config.steps
-    config = replace(config, steps=steps, early_stop=0, pretrained=None, init_from=None, wandb=None)
+    config = replace(
+        config, steps=steps, early_stop=0, pretrained=None, pretrained_world=None, init_from=None, wandb=None
+    )
     variants = {
         f"{rung}, {sharing}": replace(config, agent=_agent(rung, config), learner=replace(learner, sharing=sharing))
         for rung, learner in rungs(config.learner).items()

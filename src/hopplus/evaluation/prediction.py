@@ -93,6 +93,17 @@ def score(predictions: Predictions, action_names: Sequence[str]) -> dict[str, An
     }
 
 
+def actions_and_confusion(
+    action_names: Sequence[str],
+    probabilities: Float[np.ndarray, "samples actions"],
+    actions: Int[np.ndarray, " samples"],
+) -> tuple[list[dict[str, Any]], Int[np.ndarray, "actions actions"]]:
+    """Precision, recall and F1 of each action, and counts [taken, decided]."""
+    probabilities = probabilities.astype(np.float64)
+    counts, _ = _confusion(probabilities, probabilities.argmax(axis=1), actions)
+    return _by_action(action_names, counts, probabilities, actions, None), counts
+
+
 def _check_distributions(name: str, values: np.ndarray) -> None:
     if not np.isfinite(values).all() or (values < 0).any() or (abs(values.sum(axis=1) - 1) > SUM_ERROR).any():
         raise ValueError(f"a row of {name} is no distribution; give probabilities that sum to 1, not logits")

@@ -21,7 +21,8 @@ from hopplus.learning.worlds import SAME_REWARD
 from hopplus.models import world
 from hopplus.models.world import Outcome, Situation, Transition, WorldModel
 
-OPEN_LOOP = 5
+OPEN_LOOP, FARTHEST = 5, 10
+"""Steps that a model predicts on its own predictions: for one figure, and at most."""
 SCRIPTS = {"stag_hunt": "nearest_stag,nearest_hare", "snowdrift": "nearest_drift,idler"}
 """The scripts whose mixed line-ups a world is scored on, by game."""
 IMPOSSIBLE = ("jumped", "doubled", "revived", "reward outside the support")
@@ -152,7 +153,7 @@ def by_world(spec: GameSpec, params: WorldModel) -> Predict:
 
     def predict(now: Situation) -> Predicted:
         outputs = world.apply(params, spec, now)
-        return Predicted(world.expected_board(spec, now, outputs), world.draw(spec, now, outputs, key=None))
+        return Predicted(outputs.expected_board(spec, now), world.draw(spec, now, outputs, key=None))
 
     return predict
 
@@ -181,6 +182,7 @@ def _figures(spec: GameSpec, sums: dict[str, Any]) -> dict[str, Any]:
         return float(sums[name] / np.maximum(sums["count"], 1))
 
     planes = sums["plane_errors"] / np.maximum(sums["count"], 1)
+    in_a_row, wrong_cells = (sums[name] / np.maximum(sums["open_loops"], 1) for name in ("open_loop", "wrong_cells"))
     mse = float(planes.mean())
     return {
         "transitions": int(sums["count"]),
@@ -192,7 +194,11 @@ def _figures(spec: GameSpec, sums: dict[str, Any]) -> dict[str, Any]:
         "end_error": ratio("end_errors"),
         "paid_recall": float(sums["paid_right"] / np.maximum(sums["paid"], 1)),
         "paid": int(sums["paid"]),
-        "open_loop_exact": float(sums["open_loop"] / np.maximum(sums["open_loops"], 1)),
+        "open_loop_exact": float(in_a_row[OPEN_LOOP - 1]),
+        "by_steps": [
+            {"steps": steps + 1, "exact": float(exact), "wrong_cells": float(wrong)}
+            for steps, (exact, wrong) in enumerate(zip(in_a_row, wrong_cells, strict=True))
+        ],
         "impossible": {name: int(value) for name, value in zip(IMPOSSIBLE, sums["impossible"], strict=True)},
     }
 
@@ -214,7 +220,7 @@ def sums_of(spec: GameSpec, predict: Predict, record: Record) -> dict[str, Array
     reward_errors = jnp.abs(predicted.outcome.rewards - true.rewards)
     paid = playing & (true.rewards != 0)
     right = (reward_errors < SAME_REWARD) & (predicted.outcome.ended == true.ended)
-    open_loop, whole = _open_loop(predict, record)
+    open_loop, wrong_cells, whole = _open_loop(predict, record)
     impossible_kinds = everywhere(partial(impossible, spec))(transition.now, predicted.outcome)
     return {
         "count": jnp.sum(valid),
@@ -224,8 +230,9 @@ def sums_of(spec: GameSpec, predict: Predict, record: Record) -> dict[str, Array
         "end_errors": counted(jnp.mean(predicted.outcome.ended != true.ended, axis=-1)),
         "paid": counted(jnp.sum(paid, axis=-1)),
         "paid_right": counted(jnp.sum(paid & right, axis=-1)),
-        "open_loop": jnp.sum(open_loop & whole),
-        "open_loops": jnp.sum(whole),
+        "open_loop": jnp.sum(open_loop & whole, (0, 1)),
+        "open_loops": jnp.sum(whole, (0, 1)),
+        "wrong_cells": jnp.sum(jnp.where(whole, wrong_cells, 0.0), (0, 1)),
         "impossible": jnp.sum(jnp.where(valid[..., None], impossible_kinds, 0), (0, 1)),
     }
 
@@ -235,29 +242,34 @@ def same(one: Outcome, other: Outcome) -> Bool[Array, ""]:
     return jnp.all(one.board == other.board) & jnp.all(one.ended == other.ended)
 
 
-def _open_loop(predict: Predict, record: Record) -> tuple[Bool[Array, "..."], Bool[Array, "..."]]:
-    """Whether the model is right for OPEN_LOOP steps on its own predictions, and which windows are that long."""
-    transition = record.transition
-    num_steps = record.valid.shape[1] - OPEN_LOOP + 1
+def _open_loop(predict: Predict, record: Record) -> tuple[Array, Array, Array]:
+    """Of each step as a start and each number of further steps, [episodes, starts, FARTHEST], on its own predictions:
+
+    whether the model was right all the way, the share of cells that are wrong then, and whether the episode goes on
+    that long.
+    """
+    transition, num_steps = record.transition, record.valid.shape[1]
 
     def one(now: Situation, after: Outcome):
         def step(carry, data):
             board, ended, right = carry
             actions, time, true = data
             outcome = predict(Situation(board, time, actions, ended)).outcome
-            return (outcome.board, outcome.ended, right & same(outcome, true)), None
+            right &= same(outcome, true)
+            return (outcome.board, outcome.ended, right), (right, jnp.mean(outcome.board != true.board))
 
         first = (now.board[0], now.ended[0], jnp.bool_(True))
-        (_, _, right), _ = jax.lax.scan(step, first, (now.actions, now.time, after))
-        return right
+        return jax.lax.scan(step, first, (now.actions, now.time, after))[1]
 
-    windows = np.arange(num_steps)[:, None] + np.arange(OPEN_LOOP)
+    ahead = np.arange(num_steps)[:, None] + np.arange(FARTHEST)
+    windows = np.minimum(ahead, num_steps - 1)
 
     def cut(tree):
         return jax.tree.map(lambda leaf: leaf[:, windows], tree)
 
-    right = jax.vmap(jax.vmap(one))(cut(transition.now), cut(transition.after))
-    return right, jnp.all(record.valid[:, windows], axis=-1)
+    right, wrong_cells = jax.vmap(jax.vmap(one))(cut(transition.now), cut(transition.after))
+    is_there = record.valid[:, windows] & (ahead < num_steps)
+    return right, wrong_cells, jnp.cumsum(~is_there, axis=-1) == 0
 
 
 def impossible(spec: GameSpec, now: Situation, after: Outcome) -> Int32[Array, " kinds"]:

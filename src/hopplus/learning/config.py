@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import tyro
 
 from hopplus.agents.config import OpponentsConfig, PlanningConfig
-from hopplus.core.checks import check_counts, check_number
+from hopplus.core.checks import check_counts, check_least, check_number
 from hopplus.core.mesh import MeshConfig
 from hopplus.models.config import ActorCriticConfig, WorldConfig
 
@@ -76,7 +76,7 @@ class ModellingConfig:
     learning_rate: float = 2e-3
     """Of Adam; a run ends with a fifth of it. 0 keeps pretrained models as they are."""
     lookahead: int = 5
-    """A co-player's goal is among the states that it reaches in this many steps."""
+    """A co-player's goal is among the states that it reaches in this many steps; 0: it is the current state."""
     selector: Literal["optimistic", "conservative"] = "optimistic"
     """Which of them: the best for the seat's own value, or the worst."""
     epsilon: float = 0.5
@@ -88,6 +88,13 @@ class ModellingConfig:
     """What the encoding of a state must predict: the state, the action that the co-player took on the way, or both."""
     prior_kl: float = 1e-3
     """Weight of the prior's KL."""
+    temperature: float = 1.0
+    """Of Gumbel-softmax, for symbols, at the start of a run."""
+    final_temperature: float = 1.0
+    """The same at its end; in between it falls evenly."""
+    max_grad_norm: float = 0.0
+    """A larger gradient of the model of actions, of the posterior or of the prior is scaled down to this norm, for each
+    learner; 0: never."""
 
     @property
     def num_examples(self) -> int:
@@ -102,7 +109,10 @@ class ModellingConfig:
     def check(self) -> None:
         """Raise if a setting is out of range."""
         whole = ("envs", "minibatches", "minibatch_size", "goal_envs", "minibatch_envs", "goal_minibatch_size")
-        check_counts("modelling", self, *whole, "lookahead")
+        check_counts("modelling", self, *whole)
+        check_least("modelling", self, 0, "lookahead", "max_grad_norm")
+        for name in ("temperature", "final_temperature"):
+            check_number("modelling", name, getattr(self, name), getattr(self, name) > 0, "above 0")
         check_number("modelling", "epsilon", self.epsilon, 0 <= self.epsilon <= 1, "between 0 and 1")
         for name in ("learning_rate", "posterior_kl", "prior_kl"):
             check_number("modelling", name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")
@@ -147,6 +157,9 @@ class ImaginationConfig:
     """The share of real data in what the policy learns from; 1 imagines nothing."""
     length: int = 36
     """Steps of an imagined rollout from each real state."""
+    branch: Literal["last", "buffer"] = "last"
+    """Where imagined rollouts start: where the environments are after the update's real steps, with what the seat
+    believes there; or at random states of the replay buffer, with co-players that are met for the first time."""
     critic: Literal["all", "real", "weighted"] = "weighted"
     """What the critic learns from: all data alike, real data only, or imagined data weighted by trust."""
     reward: Literal["predicted", "zero"] = "predicted"
@@ -255,12 +268,13 @@ class LearnerConfig:
         if self.planning.is_used:
             if not self.opponents.is_used:
                 raise ValueError("--planning.kind needs opponent models; give --others.models each or shared")
-            if self.planning.model == "world" or self.imagination.is_used:
+            if self.imagination.is_used:
                 raise ValueError(
-                    "an agent that plans in training plans in the true game and imagines nothing; leave out "
-                    "--planning.model and --imagination.real-ratio. After training every agent with a world can plan "
-                    "in it: see `hopplus evaluate --help`"
+                    "an agent that plans in training imagines no rollouts; leave out --imagination.real-ratio. After "
+                    "training every agent with a world can plan in it: see `hopplus evaluate --help`"
                 )
+            if self.planning.model == "world" and not self.world.is_used:
+                raise ValueError("--planning.model world needs a world; give --world.members 1, or leave it out")
         if self.network.memory != "none" and (self.opponents.is_used or self.world.is_used):
             raise ValueError(
                 "--network.memory is for an agent without opponent models and world: train ppo, or leave it out"

@@ -1,6 +1,7 @@
 """The losses of latent goals.
 
 posterior   mismatch(goal drawn from q, selected goal) + w KL(q || encoding of the selected state)
+            a conditional VAE: + w KL(its noise, given the goal || N(0, 1))
 prior       the VAE of `models.goals`; a pretrained prior stays as it is
 """
 
@@ -16,7 +17,7 @@ from hopplus.agents.opponents import OpponentModels, by_other
 from hopplus.core.numerics import Metrics
 from hopplus.games.fields import Observation
 from hopplus.games.game import NO_ACTION
-from hopplus.learning.config import LearnerConfig, ModellingConfig, PriorLoss
+from hopplus.learning.config import LearnerConfig, PriorLoss
 from hopplus.learning.opponent_data import GoalTargets, OpponentData
 from hopplus.models import goals, others
 from hopplus.models.config import GoalsConfig
@@ -27,16 +28,23 @@ def posterior_outputs(
     models: OpponentModels, inputs: OpponentInput, data: OpponentData
 ) -> Float32[Array, "rows time others outputs"]:
     """The posterior at every step, given all actions before it."""
-    posterior = models.posterior
-    assert posterior is not None
+    assert models.posterior is not None
+    return _everywhere(partial(goals.infer, models.posterior))(*_known(models.posterior, inputs, data))
+
+
+def _everywhere(fn: Callable[..., Array]) -> Callable[..., Array]:
+    """Mapped over rows, time and co-players."""
+    return jax.vmap(jax.vmap(jax.vmap(fn)))
+
+
+def _known(
+    posterior: goals.Posterior, inputs: OpponentInput, data: OpponentData
+) -> tuple[Float32[Array, "rows time others hidden"], Float32[Array, "rows time others evidence"]]:
+    """What the posterior knows at every step: the embedded view, and the evidence of all actions before it."""
     num_actions = inputs.legal.shape[-1]
-
-    def everywhere(fn: Callable[..., Array]) -> Callable[..., Array]:
-        return jax.vmap(jax.vmap(jax.vmap(fn)))
-
-    embedded = everywhere(lambda view: goals.embed(posterior, view))(inputs.observation)
+    embedded = _everywhere(lambda view: goals.embed(posterior, view))(inputs.observation)
     acted = jnp.where(data.valid, data.actions, NO_ACTION)
-    added = everywhere(lambda one, action: goals.evidence_of(posterior, one, action, num_actions))(embedded, acted)
+    added = _everywhere(lambda one, action: goals.evidence_of(posterior, one, action, num_actions))(embedded, acted)
 
     def forwards(total, step):
         added, new = step
@@ -44,8 +52,7 @@ def posterior_outputs(
         return now + added, now
 
     steps = (jnp.moveaxis(added, 1, 0), data.reset_before.T)
-    totals = jnp.moveaxis(jax.lax.scan(forwards, data.before, steps)[1], 0, 1)
-    return everywhere(partial(goals.infer, posterior))(embedded, totals)
+    return embedded, jnp.moveaxis(jax.lax.scan(forwards, data.before, steps)[1], 0, 1)
 
 
 def pick_steps(
@@ -74,41 +81,53 @@ def goals_loss(
     targets: GoalTargets,
     *,
     train_prior: bool,
+    temperature: Float32[Array, ""],
     key: Key[Array, ""],
 ) -> tuple[Float32[Array, ""], Metrics]:
     """The losses of posterior and prior over a few rows."""
+    posterior = models.posterior
+    assert posterior is not None
     pick_key, posterior_key, prior_key = jax.random.split(key, 3)
-    outputs = posterior_outputs(models, targets.inputs, data)
     target = jnp.take_along_axis(targets.encoded, targets.selected[..., None], axis=1)
     rows, steps, weights = pick_steps(data.valid, config.modelling.goal_minibatch_size, key=pick_key)
-    outputs, target = at_samples((outputs, target), rows, steps)
-    total, metrics = _posterior_loss(
-        config.modelling, config.opponents.goals, outputs, target, weights, key=posterior_key
-    )
+    embedded, evidence = _known(posterior, targets.inputs, data)
+    embedded, evidence, target = at_samples((embedded, evidence, target), rows, steps)
+    of_one = partial(posterior_terms, config.opponents.goals, posterior, temperature)
+    keys = jax.random.key_data(jax.random.split(posterior_key, weights.shape))
+    terms = jax.vmap(jax.vmap(of_one))(embedded, evidence, target, keys)
+    terms = {name: jnp.mean(term * weights) for name, term in terms.items()}
+    total = terms["mismatch"] + config.modelling.posterior_kl * (terms["posterior_kl"] + terms.get("noise_kl", 0.0))
+    metrics = {f"goal/{name}": term for name, term in terms.items()}
     if train_prior:
-        of_prior, parts = _prior_loss(config, models, data, targets, (rows, steps, weights), key=prior_key)
+        samples = (rows, steps, weights)
+        of_prior, parts = _prior_loss(config, models, data, targets, samples, temperature, key=prior_key)
         total, metrics = total + of_prior, metrics | parts
     return total, metrics
 
 
-def _posterior_loss(
-    config: ModellingConfig,
-    goals_config: GoalsConfig,
-    outputs: Float32[Array, "others samples outputs"],
-    target: Float32[Array, "others samples outputs"],
-    weights: Float32[Array, "others samples"],
-    *,
-    key: Key[Array, ""],
-) -> tuple[Float32[Array, ""], Metrics]:
-    keys = jax.random.key_data(jax.random.split(key, weights.shape))
-
-    def one(outputs, target, key_data):
-        goal = goals.draw_goal(goals_config, outputs, key=jax.random.wrap_key_data(key_data))
-        wanted = goals.mean_goal(goals_config, target)
-        return goals.mismatch(goals_config, goal, wanted), goals.divergence(goals_config, outputs, target)
-
-    mismatch, kl = (jnp.mean(each * weights) for each in jax.vmap(jax.vmap(one))(outputs, target, keys))
-    return mismatch + config.posterior_kl * kl, {"goal/mismatch": mismatch, "goal/posterior_kl": kl}
+def posterior_terms(
+    config: GoalsConfig,
+    posterior: goals.Posterior,
+    temperature: float | Float32[Array, ""],
+    embedded: Float32[Array, " hidden"],
+    evidence: Float32[Array, " evidence"],
+    target: Float32[Array, " outputs"],
+    key_data: Array,
+) -> Metrics:
+    """Every term of the posterior's loss by name, for one sample; `noise_kl` only of a conditional VAE."""
+    key, noise, of_noise = jax.random.wrap_key_data(key_data), None, {}
+    if posterior.recognition is not None:
+        key, noise_key = jax.random.split(key)
+        found = goals.recognise(posterior, embedded, evidence, target)
+        noise = goals.draw_gaussian(found, key=noise_key)
+        of_noise = {"noise_kl": goals.gaussian_divergence(found, jnp.zeros_like(found))}
+    outputs = goals.infer(posterior, embedded, evidence, noise)
+    goal = goals.draw_goal(config, outputs, temperature, key=key)
+    return {
+        "mismatch": goals.mismatch(config, goal, goals.mean_goal(config, target)),
+        "posterior_kl": goals.divergence(config, outputs, target),
+        **of_noise,
+    }
 
 
 def _prior_loss(
@@ -117,18 +136,20 @@ def _prior_loss(
     data: OpponentData,
     targets: GoalTargets,
     samples: tuple[Int32[Array, "others samples"], Int32[Array, "others samples"], Float32[Array, "others samples"]],
+    temperature: Float32[Array, ""],
     *,
     key: Key[Array, ""],
 ) -> tuple[Float32[Array, ""], Metrics]:
-    """The VAE's loss on states that lie a few steps ahead of the samples."""
+    """The VAE's loss on states that lie a few steps ahead of the samples, or on the states of the samples."""
     rows, steps, weights = samples
     draw_key, ahead_key = jax.random.split(key)
-    later = steps + 1 + jax.random.randint(ahead_key, steps.shape, 0, config.modelling.lookahead)
+    lookahead = config.modelling.lookahead
+    later = steps + 1 + jax.random.randint(ahead_key, steps.shape, 0, lookahead) if lookahead else steps
     inputs, actions, last = at_samples((targets.inputs, data.actions, targets.ahead), rows, steps)
     future = at_samples(targets.inputs.observation, rows, jnp.minimum(later, last))
     assert models.prior is not None
     keys = jax.random.key_data(jax.random.split(draw_key, len(rows)))
-    over_others = jax.vmap(partial(prior_terms, config.opponents.goals, models.prior))
+    over_others = jax.vmap(partial(prior_terms, config.opponents.goals, models.prior, temperature))
     terms = over_others(by_other(models, len(rows)), inputs, future, actions, weights, keys)
     terms = jax.tree.map(jnp.mean, terms)
     loss = prior_total(config.modelling.prior_loss, config.modelling.prior_kl, terms)
@@ -138,6 +159,7 @@ def _prior_loss(
 def prior_terms(
     goals_config: GoalsConfig,
     prior: goals.Prior,
+    temperature: float | Float32[Array, ""],
     head: others.OpponentModel,
     inputs: OpponentInput,
     future: Observation,
@@ -150,7 +172,7 @@ def prior_terms(
     keys = jax.random.key_data(jax.random.split(jax.random.wrap_key_data(key_data), len(actions)))
 
     def draw(one: Array, data: Array) -> Array:
-        return goals.draw_goal(goals_config, one, key=jax.random.wrap_key_data(data))
+        return goals.draw_goal(goals_config, one, temperature, key=jax.random.wrap_key_data(data))
 
     def mean(numbers: Array) -> Array:
         return jnp.sum(numbers * weights) / jnp.maximum(jnp.sum(weights), 1)

@@ -5,9 +5,11 @@ imagined step carries everything that a real one does: inferred goals, legal act
 the seat leaves, its imagined episode ends and another starts from a real first state.
 
 Co-players act by the opponent models. Their goals are what the seat infers as the imagined episode goes on (`belief`),
-or goals that were drawn for this environment and never seen (`counterfactual`). Acting by the belief at every step is
-equivalent to drawing a goal once: the drawn action is evidence for the goal that made it likely. Counterfactual
-co-players are always met for the first time.
+or goals that were drawn for this environment and never seen (`counterfactual`). With a filter over kinds of goals,
+acting by the belief at every step is equivalent to drawing a goal once: the drawn action is evidence for the goal that
+made it likely. With goals as vectors or learned symbols it is not, so a goal is drawn from the posterior at the start.
+Counterfactual co-players are always met for the first time; their vectors are drawn from the posterior of any co-player
+of real play.
 """
 
 from dataclasses import replace
@@ -29,8 +31,10 @@ from hopplus.games.coplayers import PolicyState
 from hopplus.games.fields import Observation
 from hopplus.games.game import Game
 from hopplus.games.rollout import EnvState
+from hopplus.learning import replay
 from hopplus.learning.config import ImaginationConfig, LearnerConfig
 from hopplus.learning.ppo import Batch, make_batch
+from hopplus.learning.replay import Kept
 from hopplus.learning.rollout import PolicyOutput, Trajectory, collect
 from hopplus.learning.trust import depth_of, mixed, weights_by_depth
 from hopplus.models import actor_critic
@@ -44,7 +48,8 @@ class CoPlayerGoals(eqx.Module):
 
     goals: Float32[Array, "*envs others goal"]
     is_counterfactual: Bool[Array, "*envs"]
-    """Whether the co-players have these goals; otherwise they act by the seat's belief."""
+    """Whether these goals were never seen. If not, the co-players act by the seat's belief, or have goals drawn from
+    it (`GoalModel.is_drawn`)."""
 
 
 class ImaginedPlayers(eqx.Module):
@@ -79,7 +84,8 @@ class ImaginedPlayers(eqx.Module):
         view = jax.tree.map(lambda leaf: leaf[0], observations)
         beliefs = self.goals.update(self.opponents, view, _only(output.beliefs))
         log_probabilities, value = actor_critic.apply(self.params, view, legal[0], beliefs.goals)
-        goal = jnp.where(co_players.is_counterfactual, co_players.goals, beliefs.goals)
+        has_goal = co_players.is_counterfactual | self.goals.is_drawn
+        goal = jnp.where(has_goal, co_players.goals, beliefs.goals)
         views = jax.tree.map(lambda leaf: leaf[1:], observations)
         predicted = jnp.where(legal[1:], self.goals.now(self.opponents, views, beliefs, goal), 0.0)
         pursued = self.goals.pursue(predicted, co_players.goals)
@@ -135,6 +141,25 @@ def branches(config: LearnerConfig, game: Game, envs: EnvState, steps: Trajector
     return Branches(views, beliefs, jax.tree.map(pick_starts, steps.observation))
 
 
+def branches_from_buffer(
+    config: OpponentsConfig,
+    game: Game,
+    kept: Kept,
+    begin: Branches,
+    order: Int32[Array, " agents"],
+    key: Key[Array, ""],
+) -> Branches:
+    """As many branches of one seat, at states of the replay buffer in which it was in the game.
+
+    What the seat believed there is not kept: it meets its co-players for the first time.
+    """
+    num_envs = len(begin.views["time"])
+    views = replay.draw_views(game, kept, order[0], num_envs, key=key)
+    fresh = goal_model(config, game).start()
+    beliefs = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_envs, *leaf.shape)), fresh)
+    return Branches(views, beliefs, begin.starts)
+
+
 def _starts(reset_before: Bool[Array, "envs time"], in_game: Bool[Array, "envs time"]) -> Int32[Array, " envs"]:
     """The steps, as indices into [envs x time], that an imagined episode of one seat may start from.
 
@@ -151,14 +176,41 @@ def _starts(reset_before: Bool[Array, "envs time"], in_game: Bool[Array, "envs t
     return jnp.where(kind == kind[0], first, first[0]).astype(jnp.int32)
 
 
+def draw_believed_goals(
+    players: ImaginedPlayers, begin: Branches, *, key: Key[Array, ""]
+) -> Float32[Array, "envs others goal"] | None:
+    """A goal for each co-player, drawn from what the seat believes after its view; None if they act by the belief."""
+    if not players.goals.is_drawn:
+        return None
+
+    def one(view: Observation, beliefs: BeliefState, numbers: Array) -> Float32[Array, "others goal"]:
+        beliefs = players.goals.update(players.opponents, view, beliefs)
+        return players.goals.draw(players.opponents, beliefs, 1, key=jax.random.wrap_key_data(numbers))[0]
+
+    keys = jax.random.split(key, len(begin.views["time"]))
+    return jax.vmap(one)(begin.views, begin.beliefs, jax.random.key_data(keys))
+
+
 def draw_co_player_goals(
-    config: ImaginationConfig, goals: GoalModel, num_envs: int, num_others: int, *, key: Key[Array, ""]
+    config: ImaginationConfig,
+    goals: GoalModel,
+    num_envs: int,
+    num_others: int,
+    believed: Float32[Array, "envs others goal"] | None = None,
+    *,
+    key: Key[Array, ""],
 ) -> CoPlayerGoals:
-    """Goals that were not seen, symbols or vectors from the prior; every multiset of them is equally likely."""
+    """Goals that were not seen, symbols or vectors; every multiset of symbols is equally likely.
+
+    Elsewhere the co-players get the believed goals, if there are any.
+    """
     flag_key, goal_key, urn_key = jax.random.split(key, 3)
     is_counterfactual = jax.random.bernoulli(flag_key, config.counterfactual, (num_envs,))
-    fresh, num_goals = goals.draw_unseen((num_envs, num_others), key=goal_key)
+    seen = None if believed is None else believed.reshape(-1, believed.shape[-1])
+    fresh, num_goals = goals.draw_unseen((num_envs, num_others), seen, key=goal_key)
     drawn = _from_urn(fresh, num_goals, key=urn_key)
+    if believed is not None:
+        drawn = jnp.where(is_counterfactual[:, None, None], drawn, believed)
     if not config.held_out:
         return CoPlayerGoals(drawn, is_counterfactual)
     kept, is_held_out = held_out_lineups(num_goals, num_others), held_out_envs(config, num_envs)
@@ -214,7 +266,8 @@ def imagine(
     goals_key, act_key, env_key = jax.random.split(key, 3)
     num_envs = len(begin.views["time"])
     world = EgoGame(member, game, jax.vmap(partial(from_view, spec))(begin.starts))
-    co_players = draw_co_player_goals(config, players.goals, num_envs, spec.num_agents - 1, key=goals_key)
+    believed = draw_believed_goals(players, begin, key=jax.random.fold_in(goals_key, 1))
+    co_players = draw_co_player_goals(config, players.goals, num_envs, spec.num_agents - 1, believed, key=goals_key)
     fresh = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_envs, *leaf.shape)), players.init()[0].beliefs)
     from_real = jax.tree.map(lambda leaf: leaf[:, None], begin.beliefs)
     beliefs = _where_envs(co_players.is_counterfactual, fresh, from_real)

@@ -4,6 +4,7 @@ All seats learn at once, or some against fixed co-players. `train_step` is for o
 seeds and runs many steps in one compiled program.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,16 +17,18 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.agents import opponents as opponent_models
 from hopplus.agents.goals import goal_model
+from hopplus.agents.opponents import OpponentModels
 from hopplus.core.devices import by_seeds, on_seeds, over_devices
 from hopplus.core.numerics import Metrics, map_rows
 from hopplus.core.streams import at, at_each, stream, with_keys, without_keys
-from hopplus.games.game import ego_order
+from hopplus.games.game import Game, ego_order
 from hopplus.games.rollout import EnvState, init_env
 from hopplus.learning import episodes, opponents, replay, utilities, worlds
 from hopplus.learning.config import LearnerConfig
 from hopplus.learning.episodes import EpisodeStats
-from hopplus.learning.imagination import ImaginedPlayers, branches, imagined_batch
+from hopplus.learning.imagination import ImaginedPlayers, branches, branches_from_buffer, imagined_batch
 from hopplus.learning.opponent_data import (
+    ActionExamples,
     first_envs,
     goal_targets,
     opponent_data,
@@ -38,9 +41,12 @@ from hopplus.learning.record import record
 from hopplus.learning.rollout import Seats, Trajectory, collect
 from hopplus.learning.state import Experience, Keys, Learner, LearnerData, LearnerState, Task, UpdateContext
 from hopplus.learning.trust import trust_of
-from hopplus.models import world
+from hopplus.models.goals import encode as encode_goal
+from hopplus.models.goals import mean_goal
+from hopplus.models.world_kinds import init_world
 
-PURPOSES, SEAT_PURPOSES = ("shuffle", "world"), ("selected goals", "examples", "past", "models", "imagination")
+PURPOSES = ("shuffle", "world")
+SEAT_PURPOSES = ("selected goals", "examples", "past", "models", "imagination", "branches")
 """What a learner draws random numbers for in an update, and its seats."""
 
 
@@ -73,7 +79,7 @@ def init_learner(config: LearnerConfig, task: Task, key: Key[Array, ""]) -> Lear
     members = None
     if config.world.is_used:
         member_keys = jax.random.split(stream(key, "world parameters"), config.world.members)
-        init_member = partial(world.init, config.world, spec)
+        init_member = partial(init_world, config.world, spec)
         members = jax.vmap(lambda key: init_trained(worlds.optimizer(), init_member(key=key)))(member_keys)
     return Learner(
         policy=task.agent.init(config, spec, size, key=stream(key, "network")),
@@ -85,6 +91,10 @@ def init_learner(config: LearnerConfig, task: Task, key: Key[Array, ""]) -> Lear
 def seats_of(config: LearnerConfig, task: Task, learners: Learner) -> Seats:
     """The players of an environment: each learning seat with the parameters of its learner."""
     params, models = by_seat(task, (learners.policy.params, learners.opponents.params))
+    worlds = None
+    if config.planning.is_used and config.planning.model == "world":
+        assert learners.world is not None
+        worlds = by_seat(task, jax.tree.map(lambda leaf: leaf[:, 0], learners.world.params))
     return Seats(
         params=params,
         opponents=models,
@@ -95,6 +105,7 @@ def seats_of(config: LearnerConfig, task: Task, learners: Learner) -> Seats:
         planning=config.planning,
         discount=config.ppo.discount,
         has_kinds=config.utilities.is_used,
+        worlds=worlds,
     )
 
 
@@ -230,7 +241,12 @@ def learn(
         metrics |= trust_of(config.imagination, metrics, context.has_seen_all)
         players = ImaginedPlayers(learner.policy.params, models.params, task.game, config.opponents)
         imagine = partial(imagined_batch, config, players, members.params, trust=metrics)
-        batch, learned = imagine(real=batch, begin=data.branches, keys=data.seat_keys["imagination"])
+        begin = data.branches
+        if config.imagination.branch == "buffer":
+            assert context.replay is not None
+            from_buffer = jax.vmap(partial(branches_from_buffer, config.opponents, task.game, context.replay))
+            begin = from_buffer(begin, data.orders, data.seat_keys["branches"])
+        batch, learned = imagine(real=batch, begin=begin, keys=data.seat_keys["imagination"])
         metrics |= learned
     policy, learned = task.agent.update(
         config,
@@ -256,15 +272,16 @@ def learn_world(
     """The world after one update; it is scored on the new transitions first."""
     assert context.transitions is not None and context.replay is not None
     spec = task.game.spec
-    order = data.orders[0]  # a world treats the players alike: any seat of the learner gives the same update
-    errors = worlds.score(spec, members.params, world.seen_by(spec, context.transitions, order))
+    turns = jnp.arange(len(context.transitions.now.time), dtype=jnp.int32) % len(data.orders)
+    seen = worlds.seen_by_seats(spec, members.params, context.transitions, data.orders, turns)
+    errors = worlds.score(spec, members.params, seen)
     members, learned = worlds.update(
         config.world_training,
         spec,
         members,
         context.replay,
         is_known=worlds.is_known(errors),
-        order=order,
+        orders=data.orders,
         remaining=context.remaining,
         key=data.keys["world"],
     )
@@ -288,8 +305,7 @@ def learn_opponents(
     metrics = opponents.score(config.opponents, game, models, seen)
     pick = partial(opponents.pick_examples, config, game)
     examples = [jax.vmap(lambda seen, key: pick(seen, key=key))(seen, keys["examples"])]
-    if context.replay is not None and config.opponents.goals.has_labels:
-        draw = partial(replay.draw_examples, game, context.replay, num_samples=config.modelling.num_examples)
+    if context.replay is not None and (draw := past_examples(config, game, models, context.replay)):
         examples.append(jax.vmap(lambda order, key: draw(order, key=key))(data.orders, keys["past"]))
     trained, learned = opponents.update(
         config,
@@ -300,6 +316,21 @@ def learn_opponents(
         keys=keys["models"],
     )
     return batch, trained, metrics | learned
+
+
+def past_examples(
+    config: LearnerConfig, game: Game, models: OpponentModels, kept: replay.Kept
+) -> Callable[..., ActionExamples] | None:
+    """How examples of a seat's co-players are drawn from the replay buffer; None for a goal model of a user's own."""
+    goals, sizes = config.opponents.goals, {"num_samples": config.modelling.num_examples}
+    if goals.has_labels:
+        return partial(replay.draw_examples, game, kept, **sizes)
+    if not goals.is_latent and goals.kind != "none":
+        return None
+    prior = models.prior
+    encode = lambda view: mean_goal(goals, encode_goal(prior, view)) if prior else jnp.zeros(0, jnp.float32)  # noqa: E731
+    ahead = config.modelling.lookahead > 0
+    return partial(replay.draw_any_examples, game, kept, encode=encode, ahead=ahead, **sizes)
 
 
 def _by_learner(batch: Batch, num_learners: int, num_samples: int) -> Batch:

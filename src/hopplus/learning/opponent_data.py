@@ -215,6 +215,8 @@ def select(
     """Among the next states of each co-player, the one whose encoding the seat's own critic values most, or least."""
     meant = jax.vmap(jax.vmap(jax.vmap(partial(goals.mean_goal, goals_config))))(encoded)
     now = jnp.arange(ahead.shape[1])[None, :, None]
+    if not config.lookahead:
+        return jnp.broadcast_to(now, ahead.shape)
     options = jnp.minimum(now[..., None] + 1 + jnp.arange(config.lookahead), ahead[..., None])
 
     def one_step(observation, inferred, options, of_row):

@@ -3,11 +3,13 @@
 Data are the steps in which the seat and the co-player were both in the game. Predictions are scored before the models
 learn from them. Each gradient step takes equally many samples of every co-player, so that no seat learns more.
 
-    others      cross-entropy of the co-player's action, given the inferred goal or the hindsight label; with labels
-                also on samples from `replay`, every kind of goal equally often
+    others      cross-entropy of the co-player's action, given the inferred goal or the hindsight label; for an agent
+                with a world also on samples from `replay`: with labels every kind of goal equally often, with latent
+                goals given the encoding of the state that followed
     goals       `goal_losses`, for latent goals
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 import equinox as eqx
@@ -18,14 +20,14 @@ from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.agents.config import OpponentsConfig
 from hopplus.agents.goals import goal_model
-from hopplus.agents.opponents import OpponentModels, by_other
+from hopplus.agents.opponents import OpponentModels, by_other, parts_of
 from hopplus.core.devices import shard_samples
 from hopplus.core.numerics import LEAST, Metrics
 from hopplus.games.game import Game
 from hopplus.learning.config import LearnerConfig, ModellingConfig
 from hopplus.learning.goal_losses import at_samples, goals_loss, pick_steps
 from hopplus.learning.opponent_data import ActionExamples, GoalTargets, OpponentData, all_inputs, some_inputs
-from hopplus.learning.optim import Trained, apply_gradient, falling
+from hopplus.learning.optim import Trained, apply_gradient, clipped, falling
 from hopplus.models import others
 from hopplus.models.others import OpponentInput
 
@@ -63,7 +65,26 @@ def score(config: OpponentsConfig, game: Game, models: OpponentModels, data: Opp
         "moa/top3": mean(rank < 3),
         "moa/ceiling": mean(data.best),
         "moa/misfit": misfit(predicted, inputs.legal, data.actions, data.valid),
+        **recall(game.spec.action_names, predicted, data.actions, data.valid),
     }
+
+
+def recall(
+    names: Sequence[str],
+    predicted: Float32[Array, "rows time others actions"],
+    actions: Int32[Array, "rows time others"],
+    valid: Bool[Array, "rows time others"],
+) -> Metrics:
+    """For each action, the share of its occurrences that were predicted; NaN where there are none.
+
+    A model that has collapsed to the most frequent action has 1 there and 0 for all others.
+    """
+    likely = jnp.argmax(predicted, axis=-1)
+    found = {}
+    for action, name in enumerate(names):
+        taken = valid & (actions == action)
+        found[f"moa/recall/{name.replace(' ', '_')}"] = jnp.sum(taken & (likely == action)) / jnp.sum(taken)
+    return found
 
 
 def misfit(
@@ -126,6 +147,7 @@ def update(
     """
     settings, transform = config.modelling, optimizer()
     rate = falling(settings.learning_rate, FINAL_RATE, remaining)
+    temperature = settings.final_temperature + (settings.temperature - settings.final_temperature) * remaining
     num_rows = batch.goal_data.valid.shape[1] if batch.goal_data else 1
     rows_each = max(min(settings.minibatch_envs, num_rows // settings.minibatches), 1)
     rows_keys, steps_keys = jax.vmap(lambda key: tuple(jax.random.split(key)))(keys)
@@ -140,7 +162,9 @@ def update(
             rows = jax.lax.dynamic_slice_in_dim(order, (index * rows_each) % num_rows, rows_each)
             some = jax.tree.map(lambda leaf: leaf[rows], goal_parts)
             key = jax.random.fold_in(key, index)
-            of_goals, parts = goals_loss(config, models, *some, train_prior=train_prior, key=key)
+            of_goals, parts = goals_loss(
+                config, models, *some, train_prior=train_prior, temperature=temperature, key=key
+            )
             return jnp.sum(ce_loss) + of_goals, metrics | parts
 
         def loss(models: OpponentModels) -> tuple[Float32[Array, ""], Metrics]:
@@ -149,6 +173,7 @@ def update(
             return jax.tree.map(jnp.mean, over_seats)
 
         gradient, metrics = jax.grad(loss, has_aux=True)(opponents.params)
+        gradient = OpponentModels(*(clipped(part, settings.max_grad_norm) for part in parts_of(gradient)))
         return apply_gradient(transform, opponents, gradient, rate), metrics
 
     opponents, metrics = jax.lax.scan(one_step, opponents, jnp.arange(settings.minibatches))

@@ -4,6 +4,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float32, PyTree
 
@@ -32,3 +33,11 @@ def apply_gradient(
 def falling(rate: float, final_share: float, remaining: Float32[Array, ""]) -> Float32[Array, ""]:
     """A rate that falls linearly to a share of itself; `remaining` is the share of the schedule that is left."""
     return rate * (final_share + (1 - final_share) * remaining)
+
+
+def clipped(gradient: Any, largest: float) -> Any:
+    """The gradient, scaled down if its norm is larger; `largest` 0: as it is."""
+    if not largest or not jax.tree.leaves(gradient):
+        return gradient
+    scale = jnp.minimum(1.0, largest / jnp.maximum(optax.tree.norm(gradient), 1e-12))
+    return jax.tree.map(lambda leaf: scale * leaf, gradient)

@@ -9,7 +9,7 @@ from hopplus.agents.config import OpponentsConfig
 from hopplus.core.extensions import named
 from hopplus.core.names import TEXT
 from hopplus.learning.config import LearnerConfig, ModellingConfig
-from hopplus.models.config import GoalsConfig, OthersConfig
+from hopplus.models.config import GoalsConfig, OthersConfig, WorldConfig
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -86,3 +86,28 @@ class PretrainConfig:
     def learner(self) -> LearnerConfig:
         """The same settings as those of a learner."""
         return LearnerConfig(opponents=self.opponents, modelling=self.modelling)
+
+
+@dataclass(frozen=True)
+class WorldPretrainConfig:
+    """Data, a world and how long."""
+
+    data: Recipe = field(default_factory=Recipe)
+    """The episodes to learn from."""
+    world: WorldConfig = field(default_factory=lambda: WorldConfig(members=1))
+    """The learned model of the game."""
+    epochs: int = 10
+    """Passes over the data."""
+    held_out: float = 0.1
+    """The share of episodes that the world is tested on and never sees."""
+
+    def check(self) -> None:
+        """Raise if a setting is out of range."""
+        self.data.check()
+        self.world.check()
+        if not self.world.is_used:
+            raise ValueError("--world.members is 0; give 1 or more for --world")
+        if self.epochs < 1:
+            raise ValueError(f"--epochs is {self.epochs}; give 1 or more")
+        if not 0 < self.held_out < 1:
+            raise ValueError(f"--held-out is {self.held_out}; give a share between 0 and 1")

@@ -4,6 +4,8 @@ Self-play settles on one convention: in the end nobody takes a hare any more. A 
 and five stags must still predict that stags pay, and an opponent model must still know how players go after hares.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
+from hopplus.games.fields import Observation
 from hopplus.games.game import Game, GameSpec, ego_views
 from hopplus.learning.config import ReplayConfig
 from hopplus.learning.opponent_data import ActionExamples, events_ahead
@@ -131,6 +134,8 @@ def draw_examples(
 ) -> ActionExamples:
     """Steps of each co-player before an event, every kind of event equally likely; seats in `order`.
 
+    For hindsight goals.
+
     The nearer the event, the likelier a step is drawn: actions long before an event are unrelated to it, and a model
     of them would walk at random for any goal.
     """
@@ -154,8 +159,57 @@ def draw_examples(
     return jax.vmap(one_other)(order[1:], keys)
 
 
+def draw_any_examples(
+    game: Game,
+    kept: Kept,
+    order: Int32[Array, " agents"],
+    encode: Callable[[Observation], Float32[Array, " goal"]],
+    *,
+    ahead: bool,
+    num_samples: int,
+    key: Key[Array, ""],
+) -> ActionExamples:
+    """Steps of each co-player, all equally likely; seats in `order`.
+
+    The goal is what `encode` makes of the co-player's view one step later; of the current one if not `ahead`, or if the
+    co-player has left by then and sees nothing.
+    """
+    playing = ~kept.transition.now.ended
+
+    def one_other(seat: Int32[Array, ""], key_data: Array) -> ActionExamples:
+        wanted = (playing[:, order[0]] & playing[:, seat]).astype(jnp.float32)
+        places = draw_places(wanted, (num_samples,), key=jax.random.wrap_key_data(key_data))
+        weights = jnp.broadcast_to(jnp.any(wanted > 0), places.shape).astype(jnp.float32)
+
+        def one(place: Int32[Array, ""]) -> tuple[OpponentInput, Float32[Array, " goal"]]:
+            row = jax.tree.map(lambda leaf: leaf[place], kept)
+            seen = _view(game, row, seat)
+            if ahead:
+                has_left = row.transition.after.ended[seat]
+                seen = jax.tree.map(partial(jnp.where, has_left), seen, _view(game, row, seat, ahead=True))
+            return _input(game, row, seat), encode(seen)
+
+        inputs, goals = jax.vmap(one)(places)
+        return ActionExamples(inputs, goals, kept.transition.now.actions[places, seat], weights)
+
+    keys = jax.random.key_data(jax.random.split(key, game.spec.num_agents - 1))
+    return jax.vmap(one_other)(order[1:], keys)
+
+
+def draw_views(game: Game, kept: Kept, seat: Int32[Array, ""], count: int, *, key: Key[Array, ""]) -> Observation:
+    """What a seat saw in steps in which it was in the game, [count]."""
+    places = draw_places((~kept.transition.now.ended[:, seat]).astype(jnp.float32), (count,), key=key)
+    return jax.vmap(lambda place: _view(game, jax.tree.map(lambda leaf: leaf[place], kept), seat))(places)
+
+
 def _input(game: Game, kept: Kept, seat: Int32[Array, ""]) -> OpponentInput:
-    now = kept.transition.now
-    views = ego_views(game.spec, now.board, ~now.ended, now.time, kept.last_actions)
-    view = jax.tree.map(lambda leaf: leaf[seat], views)
+    view = _view(game, kept, seat)
     return others.opponent_input(game.spec, view, game.legal_in_view(view))
+
+
+def _view(game: Game, kept: Kept, seat: Int32[Array, ""], *, ahead: bool = False) -> Observation:
+    """What a seat saw in a kept step, or one step later."""
+    now, after = kept.transition.now, kept.transition.after
+    seen = (after.board, ~after.ended, now.time + 1, now.actions) if ahead else (now.board, ~now.ended, now.time)
+    views = ego_views(game.spec, *seen, *(() if ahead else (kept.last_actions,)))
+    return jax.tree.map(lambda leaf: leaf[seat], views)

@@ -23,7 +23,8 @@ from hopplus.games.fields import Observation
 from hopplus.games.game import Game, GameSpec, steps_passed
 from hopplus.games.rollout import EnvState, JointPolicy, Step, rollout, uniforms_from_words
 from hopplus.models.actor_critic import PolicyNetwork
-from hopplus.models.world import Outcome, Situation, Transition
+from hopplus.models.learned_game import LearnedGame, from_view
+from hopplus.models.world import Outcome, Situation, Transition, WorldModel
 from hopplus.planning.beliefs import uniform
 
 
@@ -58,6 +59,8 @@ class Seats(eqx.Module):
     """Whether seats may be after something else than the game's reward."""
     plan_keys: UInt32[Array, "seats words"] | None = None
     """What each seat's plans draw with in this update, as plain numbers; without it the same views draw the same."""
+    worlds: WorldModel | None = None
+    """The learned world that each seat plans in, stacked; None: they plan in the true game."""
 
     @property
     def goals(self) -> GoalModel:
@@ -96,6 +99,7 @@ class Seats(eqx.Module):
             output.beliefs,
             output.kinds,
             self.plan_keys,
+            self.worlds,
         )
         output = replace(output, values=values, beliefs=beliefs, hidden=output.beliefs.hidden)
         if not self.co_players.policies:
@@ -104,7 +108,7 @@ class Seats(eqx.Module):
         scripted, others_state = self.co_players(seen, legal[others], others_state)
         return jnp.concatenate([probabilities, scripted]), (output, others_state)
 
-    def _one_seat(self, params, opponents, observation, legal, beliefs, kind, plan_key):
+    def _one_seat(self, params, opponents, observation, legal, beliefs, kind, plan_key, world):
         """Action probabilities, value and beliefs of one learning seat."""
         hidden, beliefs = beliefs.hidden, self.goals.update(opponents, observation, beliefs)
         goals = beliefs.goals
@@ -119,7 +123,10 @@ class Seats(eqx.Module):
         if not self.planning.is_used:
             return jnp.exp(log_probabilities), value, beliefs
         player = Player(params, opponents, self.game, self.config)
-        planner = Planner(player, self.game, self.planning, self.discount)
+        game = self.game
+        if world is not None:
+            game = LearnedGame(world, game, jax.tree.map(lambda leaf: leaf[None], from_view(game.spec, observation)))
+        planner = Planner(player, game, self.planning, self.discount)
         plan = planner.plan(observation, beliefs, None if plan_key is None else jax.random.wrap_key_data(plan_key))
         return planner.explore(plan, log_probabilities), value, beliefs
 

@@ -51,34 +51,35 @@ def update(
     kept: Kept,
     *,
     is_known: Bool[Array, ""],
-    order: Int32[Array, " agents"],
+    orders: Int32[Array, "seats agents"],
     remaining: Float32[Array, ""],
     key: Key[Array, ""],
 ) -> tuple[Trained, Metrics]:
     """The gradient steps of all members, [members, ...]; `remaining` is the share of the schedule that is left.
 
-    A world that predicts new transitions well makes one step, so that it does not forget. Boards are read in the
-    learner's own order of seats: a sum over seats then has the same bits in every seat.
+    A world that predicts new transitions well makes one step, so that it does not forget. Boards are read in the orders
+    of the learner's own seats: a sum over seats then has the same bits in every seat.
     """
     transform = optimizer()
     rate = falling(config.learning_rate, FINAL_RATE, remaining)
     num_members = count_rows(world_members.params)
 
-    def one_member(member: Trained, places: Array) -> tuple[Trained, Metrics]:
+    def one_member(member: Trained, places: Array, seats: Array) -> tuple[Trained, Metrics]:
         batch = jax.tree.map(lambda leaf: leaf[places], kept.transition)
-        batch = world.seen_by(spec, shard_samples(batch), order)
+        batch = seen_by_seats(spec, member.params, shard_samples(batch), orders, seats)
         gradient, parts = jax.grad(mean_loss, has_aux=True)(member.params, spec, batch)
         return apply_gradient(transform, member, gradient, rate), parts
 
     def one_step(index, carry: tuple[Trained, Metrics]) -> tuple[Trained, Metrics]:
         members, totals = carry
-        members, parts = jax.vmap(one_member)(members, places[index])
+        members, parts = jax.vmap(one_member)(members, places[index], seats[index])
         return members, {name: totals[name] + jnp.mean(part) for name, part in parts.items()}
 
     shape = (config.minibatches, num_members, config.minibatch_size)
     places = replay.draw_places(replay.by_reward(spec, kept), shape, key=key)
+    seats = jax.random.randint(jax.random.fold_in(key, 1), shape, 0, len(orders))
     num_steps = jnp.where(is_known, 1, config.minibatches)
-    zeros = dict.fromkeys(world.LOSSES, jnp.float32(0))
+    zeros = dict.fromkeys(world_members.params.parts, jnp.float32(0))
     world_members, totals = jax.lax.fori_loop(0, num_steps, one_step, (world_members, zeros))
     done = num_steps.astype(jnp.float32)
     losses = {f"wm/{name}": total / done for name, total in totals.items()}
@@ -87,6 +88,22 @@ def update(
         "count/samples/world": done * (config.minibatch_size * num_members),
     }
     return world_members, {"wm/loss": sum(losses.values(), jnp.float32(0)), **losses} | counts
+
+
+def seen_by_seats(
+    spec: GameSpec,
+    params: WorldModel,
+    transitions: Transition,
+    orders: Int32[Array, "seats agents"],
+    seats: Int32[Array, " rows"],
+) -> Transition:
+    """Each transition in the order of one of the learner's seats: the world must know them in the order of each.
+
+    One order will do if the world treats the players alike.
+    """
+    if params.is_symmetric or len(orders) == 1:
+        return world.seen_by(spec, transitions, orders[0])
+    return jax.vmap(partial(world.seen_by, spec))(transitions, orders[seats])
 
 
 def is_known(errors: Metrics) -> Bool[Array, ""]:
@@ -145,11 +162,11 @@ def fit(
     minibatch_size: int = 256,
     learning_rate: float = 3e-3,
     key: Key[Array, ""],
-    on_epoch: Callable[[int], None] | None = None,
+    on_epoch: Callable[[int, Any], None] | None = None,
 ) -> Any:
     """Train a world of any kind on given transitions; the learning rate falls to a thirtieth.
 
-    `loss` is of one transition.
+    `loss` is of one transition; `on_epoch` gets the number of the epoch and the parameters after it.
     """
     count = len(data.now.time) // minibatch_size * minibatch_size
     schedule = optax.linear_schedule(learning_rate, learning_rate / 30, count // minibatch_size * epochs)
@@ -172,5 +189,5 @@ def fit(
         order = jax.random.permutation(jax.random.fold_in(key, epoch), len(data.now.time))[:count]
         params, state = jax.block_until_ready(one_epoch(params, state, data, order.reshape(-1, minibatch_size)))
         if on_epoch:
-            on_epoch(epoch)
+            on_epoch(epoch, params)
     return params

@@ -8,6 +8,7 @@ from hopplus.core.extensions import check_kind
 
 GoalKind = Literal["none", "continuous", "discrete", "hindsight"] | str
 GOAL_KINDS = ("none", "continuous", "discrete", "hindsight")
+WORLD_KINDS = ("cells", "regression")
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class GoalsConfig:
     """Width of the networks."""
     evidence: int = 16
     """Width of what the posterior sums over an episode."""
+    posterior: Literal["additive", "conditional"] = "additive"
+    """How goals are inferred: the summed evidence gives the goal; or a conditional VAE, whose decoder makes the goal of
+    the evidence and of noise, so that a co-player may have one of several goals that look alike so far."""
 
     def check(self) -> None:
         """Raise if a setting is out of range."""
@@ -97,12 +101,15 @@ class WorldConfig:
 
     members: int = 0
     """Models in the ensemble, each trained on its own samples; they disagree about what is unknown. 0: no world."""
-    kind: Literal["cells"] | str = "cells"
-    """cells: every cell reads its neighbourhood; MODULE:FACTORY: a world of your own."""
+    kind: Literal["cells", "regression"] | str = "cells"
+    """cells: every cell reads its neighbourhood; regression: a plain network over the whole board that regresses every
+    plane, a baseline; MODULE:FACTORY: a world of your own."""
     hidden: int = 64
-    """Width of the layers that read a cell and a seat."""
+    """Width of the layers that read a cell and a seat, or the whole board."""
     pooled: int = 16
-    """How many sums over the whole board a seat reads."""
+    """How many sums over the whole board a seat reads, in a world of cells."""
+    walker_weight: float = 2.0
+    """The weight of a player's plane in the loss of a regression; other planes have weight 1."""
 
     @property
     def is_used(self) -> bool:
@@ -111,16 +118,6 @@ class WorldConfig:
 
     def check(self) -> None:
         """Raise if a setting is out of range."""
-        check_kind("--world.kind", self.kind, ("cells",))
-        check_least("world", self, 0, "members")
+        check_kind("--world.kind", self.kind, WORLD_KINDS)
+        check_least("world", self, 0, "members", "walker_weight")
         check_least("world", self, 1, "hidden", "pooled")
-
-
-@dataclass(frozen=True)
-class RegressionConfig:
-    """A plain network over the whole board, to compare with."""
-
-    hidden: int = 256
-    """Width of its two layers."""
-    walker_weight: float = 2.0
-    """The weight of a player's plane in the loss; other planes have weight 1."""

@@ -15,6 +15,7 @@ from one. A seat reads its own cell, its action, and a sum over all cells.
 
 import math
 from abc import abstractmethod
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -22,7 +23,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
-from hopplus.core.extensions import make_own
 from hopplus.core.numerics import MASKED, Metrics
 from hopplus.games.board import COLUMN_STEPS, ROW_STEPS, random_words
 from hopplus.games.game import GameSpec
@@ -35,8 +35,6 @@ STANDS, GONE = NUM_STEPS, NUM_STEPS + 1
 """What can happen to a walker besides the four moves."""
 UNCHANGED = 3.0
 """The logit with which an untrained world predicts that a cell of a set stays as it is."""
-LOSSES = ("walkers", "sets", "reward", "ended")
-"""The parts of its loss."""
 
 
 class Situation(eqx.Module):
@@ -75,8 +73,24 @@ def seen_by(spec: GameSpec, transition: Transition, order: Int32[Array, " agents
     )
 
 
-class Prediction(eqx.Module):
-    """Distributions, as masked logits."""
+class WorldPrediction(eqx.Module):
+    """What a world says about the outcome. Subclass it for a world that predicts in another form than `Prediction`."""
+
+    @abstractmethod
+    def draw(self, spec: GameSpec, now: Situation, *, key: Key[Array, ""] | None) -> Outcome:
+        """One outcome: sampled, or the most likely one without a key."""
+
+    @abstractmethod
+    def expected_board(self, spec: GameSpec, now: Situation) -> Float32[Array, "height width planes"]:
+        """The probability of each cell of each plane to be on."""
+
+    @abstractmethod
+    def losses(self, spec: GameSpec, transition: Transition) -> Metrics:
+        """The parts of the loss of one transition, by name."""
+
+
+class Prediction(WorldPrediction):
+    """Distributions, as masked logits. A drawn outcome is always a possible one."""
 
     walkers: Float32[Array, "agents options"]
     """Up, down, left, right, stands, gone."""
@@ -85,18 +99,63 @@ class Prediction(eqx.Module):
     rewards: Float32[Array, "agents support"]
     ended: Float32[Array, " agents"]
 
+    def draw(self, spec, now, *, key):
+        walkers, paid, ends, cells = _likeliest(self) if key is None else _drawn(self, key=key)
+        rewards = jnp.asarray(spec.reward_support, jnp.float32)[paid]
+        moved = move_walkers(now.board[..., : spec.num_walkers], walkers)
+        board = jnp.concatenate([moved, now.board[..., spec.num_walkers :]], axis=-1)
+        board = board.at[..., np.array(set_planes(spec), int)].set(cells.astype(jnp.uint8))
+        return Outcome(
+            board=board,
+            rewards=jnp.where(now.ended, 0.0, rewards),
+            ended=now.ended | ends | ~on_board(moved),
+        )
+
+    def expected_board(self, spec, now):
+        before = now.board[..., : spec.num_walkers].astype(jnp.float32)
+        chances = jax.nn.softmax(self.walkers)
+        walkers = before * chances[:, STANDS]
+        for move in range(NUM_STEPS):
+            walkers += shifted(before, move ^ 1) * chances[:, move]
+        shared = now.board[..., spec.num_walkers :].astype(jnp.float32)
+        board = jnp.concatenate([walkers, shared], axis=-1)
+        return board.at[..., np.array(set_planes(spec), int)].set(jax.nn.sigmoid(self.sets))
+
+    def losses(self, spec, transition):
+        """Negative log-likelihoods, over walkers and seats that are in the game."""
+        now, after = transition.now, transition.after
+        present = on_board(now.board[..., : spec.num_walkers])
+        options = option_taken(now.board[..., : spec.num_walkers], after.board[..., : spec.num_walkers])
+        on = after.board[..., np.array(set_planes(spec), int)].astype(jnp.float32)
+        support = jnp.asarray(spec.reward_support, jnp.float32)
+        paid = jnp.argmin(jnp.abs(after.rewards[:, None] - support), axis=-1)
+        ended = after.ended.astype(jnp.float32)
+        playing = (~now.ended).astype(jnp.float32)
+        return {
+            "walkers": jnp.sum(_surprise(self.walkers, options) * present),
+            "sets": jnp.sum(jax.nn.softplus(self.sets) - on * self.sets),
+            "reward": jnp.sum(_surprise(self.rewards, paid) * playing),
+            "ended": jnp.sum((jax.nn.softplus(self.ended) - ended * self.ended) * playing),
+        }
+
 
 class WorldModel(eqx.Module):
     """One member of a learned world; all leaves are parameters. Subclass it for a world of your own."""
 
+    parts: ClassVar[tuple[str, ...]] = ("walkers", "sets", "reward", "ended")
+    """The parts of its loss, as its prediction names them."""
+    is_symmetric: ClassVar[bool] = False
+    """Whether it treats the players alike by construction: then it need not be trained in the order of every seat."""
+
     @abstractmethod
-    def __call__(self, spec: GameSpec, now: Situation) -> Prediction:
-        """The predicted distributions of the outcome."""
+    def __call__(self, spec: GameSpec, now: Situation) -> WorldPrediction:
+        """What it says about the outcome."""
 
 
 class World(WorldModel):
     """The world of cells."""
 
+    is_symmetric: ClassVar[bool] = True
     cell: Dense
     sets: Heads
     """Whether each set plane keeps what it has on the cell."""
@@ -143,10 +202,8 @@ def set_planes(spec: GameSpec) -> list[int]:
     return [index for index, plane in enumerate(spec.planes) if plane.kind == "set"]
 
 
-def init(config: WorldConfig, spec: GameSpec, *, key: Key[Array, ""]) -> WorldModel:
-    """A world that starts by predicting almost no change; the world of cells, or one of your own."""
-    if config.kind != "cells":
-        return make_own(config.kind, "world", WorldModel, config, spec, key=key)
+def init(config: WorldConfig, spec: GameSpec, *, key: Key[Array, ""]) -> World:
+    """A world of cells that starts by predicting almost no change."""
     cell_key, sets_key, pool_key, seat_key, mixed_key, heads_key = jax.random.split(key, 6)
     hidden, num_shared = config.hidden, len(spec.planes) - spec.num_walkers
     num_cell = num_shared * (1 + NUM_STEPS) + spec.num_agents * spec.num_actions
@@ -162,23 +219,14 @@ def init(config: WorldConfig, spec: GameSpec, *, key: Key[Array, ""]) -> WorldMo
     )
 
 
-def apply(params: WorldModel, spec: GameSpec, now: Situation) -> Prediction:
-    """The predicted distributions of the outcome."""
+def apply(params: WorldModel, spec: GameSpec, now: Situation) -> WorldPrediction:
+    """What a world says about the outcome."""
     return params(spec, now)
 
 
-def draw(spec: GameSpec, now: Situation, predicted: Prediction, *, key: Key[Array, ""] | None) -> Outcome:
-    """One outcome: sampled, or the most likely one without a key. It is always a possible one."""
-    walkers, paid, ends, cells = _likeliest(predicted) if key is None else _drawn(predicted, key=key)
-    rewards = jnp.asarray(spec.reward_support, jnp.float32)[paid]
-    moved = move_walkers(now.board[..., : spec.num_walkers], walkers)
-    board = jnp.concatenate([moved, now.board[..., spec.num_walkers :]], axis=-1)
-    board = board.at[..., np.array(set_planes(spec), int)].set(cells.astype(jnp.uint8))
-    return Outcome(
-        board=board,
-        rewards=jnp.where(now.ended, 0.0, rewards),
-        ended=now.ended | ends | ~on_board(moved),
-    )
+def draw(spec: GameSpec, now: Situation, predicted: WorldPrediction, *, key: Key[Array, ""] | None) -> Outcome:
+    """One outcome: sampled, or the most likely one without a key."""
+    return predicted.draw(spec, now, key=key)
 
 
 Draws = tuple[
@@ -207,18 +255,6 @@ def _drawn(predicted: Prediction, *, key: Key[Array, ""]) -> Draws:
     )
 
 
-def expected_board(spec: GameSpec, now: Situation, predicted: Prediction) -> Float32[Array, "height width planes"]:
-    """The probability of each cell of each plane to be on."""
-    before = now.board[..., : spec.num_walkers].astype(jnp.float32)
-    chances = jax.nn.softmax(predicted.walkers)
-    walkers = before * chances[:, STANDS]
-    for move in range(NUM_STEPS):
-        walkers += shifted(before, move ^ 1) * chances[:, move]
-    shared = now.board[..., spec.num_walkers :].astype(jnp.float32)
-    board = jnp.concatenate([walkers, shared], axis=-1)
-    return board.at[..., np.array(set_planes(spec), int)].set(jax.nn.sigmoid(predicted.sets))
-
-
 def move_walkers(
     walkers: UInt8[Array, "height width agents"], options: Int32[Array, " agents"]
 ) -> UInt8[Array, "height width agents"]:
@@ -242,22 +278,8 @@ def option_taken(
 
 
 def loss(params: WorldModel, spec: GameSpec, transition: Transition) -> tuple[Float32[Array, ""], Metrics]:
-    """Negative log-likelihood of one transition, and its parts: over walkers and seats that are in the game."""
-    now, after = transition.now, transition.after
-    predicted = apply(params, spec, now)
-    present = on_board(now.board[..., : spec.num_walkers])
-    options = option_taken(now.board[..., : spec.num_walkers], after.board[..., : spec.num_walkers])
-    on = after.board[..., np.array(set_planes(spec), int)].astype(jnp.float32)
-    support = jnp.asarray(spec.reward_support, jnp.float32)
-    paid = jnp.argmin(jnp.abs(after.rewards[:, None] - support), axis=-1)
-    ended = after.ended.astype(jnp.float32)
-    playing = (~now.ended).astype(jnp.float32)
-    parts = {
-        "walkers": jnp.sum(_surprise(predicted.walkers, options) * present),
-        "sets": jnp.sum(jax.nn.softplus(predicted.sets) - on * predicted.sets),
-        "reward": jnp.sum(_surprise(predicted.rewards, paid) * playing),
-        "ended": jnp.sum((jax.nn.softplus(predicted.ended) - ended * predicted.ended) * playing),
-    }
+    """The loss of one transition, and its parts."""
+    parts = apply(params, spec, transition.now).losses(spec, transition)
     return sum(parts.values(), jnp.float32(0)), parts
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hopplus.games import draw
-from hopplus.report.curves import INK, PAPER, RULE, style_axes
+from hopplus.report.curves import INK, PAPER, RULE, WIDE, add_legend, new_sheet, style_axes
 from hopplus.report.prediction import WHITE_ON, Drawing, TextTable
 
 PLANE_SIZE = 1.05
@@ -32,6 +32,11 @@ CAPTION = (
     "of the plane there; cells near 0 or 1 have no number."
 )
 
+AHEAD = (
+    "The world predicts from its own predictions, with the true joint actions. A point counts the starts from which "
+    "every board up to there is right, cell for cell."
+)
+
 
 def predicted(example: Mapping[str, Any], planes: Sequence[str]) -> Figure:
     """One step: each plane before it, as predicted, and as it was."""
@@ -45,6 +50,19 @@ def predicted(example: Mapping[str, Any], planes: Sequence[str]) -> Figure:
             if row == "before":
                 axes.set_title(name.replace("_", " "), fontsize=8.0, color=INK)
         line[0].set_ylabel(row, fontsize=8.0, color=INK)
+    return sheet
+
+
+def steps_ahead(scores: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """For each line-up: how often the world is right for so many steps on its own predictions."""
+    sheet, axes = new_sheet(WIDE)
+    for index, (name, score) in enumerate(scores.items()):
+        steps = [one["steps"] for one in score["by_steps"]]
+        exact = [one["exact"] for one in score["by_steps"]]
+        axes.plot(steps, exact, color=draw.player_colour(index), marker="o", markersize=3, label=name)
+    axes.set(ylim=(-0.02, 1.02), xlabel="steps ahead", ylabel="share of boards that are exact")
+    axes.xaxis.set_major_formatter("{x:.0f}")
+    add_legend(sheet, axes)
     return sheet
 
 
@@ -75,6 +93,8 @@ def section(content: Mapping[str, Any]) -> tuple[str, list[Drawing | TextTable]]
             [name, *(_words(score["plane_mse"].get(plane)) for plane in planes)] for name, score in scores.items()
         ]
         parts.append(TextTable("Squared error of each plane", ["line-up", *planes], by_plane))
+    if scores and all("by_steps" in score for score in scores.values()):
+        parts.append(Drawing("Steps ahead", steps_ahead(scores), AHEAD))
     for number, example in enumerate(content.get("examples") or [], start=1):
         actions = ", ".join(example["actions"])
         parts.append(Drawing(f"Predicted and true, {number}: {actions}", predicted(example, planes), CAPTION))

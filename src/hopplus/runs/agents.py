@@ -60,10 +60,15 @@ def _learner_of(agent: Any, learner: LearnerConfig | None) -> LearnerConfig:
         "hop": OpponentsConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="each")),
     }
     learner = replace(learner or LearnerConfig(), opponents=opponents.get(agent, opponents["hop"]))
+    if agent == "hop_plus_notes":
+        return _of_the_notes(learner)
+    small_search = PlanningConfig(kind="search", search=SearchConfig(trees=2, simulations=16, depth=8))
+    for_search = replace(learner.ppo, gae_lambda=1.0, entropy_coefficient=0.0, final_entropy_coefficient=0.0)
     if agent in ("direct_om", "hop"):
-        small_search = PlanningConfig(kind="search", search=SearchConfig(trees=2, simulations=16, depth=8))
-        ppo = replace(learner.ppo, gae_lambda=1.0, entropy_coefficient=0.0, final_entropy_coefficient=0.0)
-        return replace(learner, envs=16, planning=small_search, ppo=ppo)
+        return replace(learner, envs=16, planning=small_search, ppo=for_search)
+    if agent == "hop_plus_search":
+        in_world = replace(small_search, model="world")
+        return replace(learner, envs=16, planning=in_world, ppo=for_search, world=WorldConfig(members=2))
     if agent != "hop_plus":
         return learner
     return replace(
@@ -71,4 +76,20 @@ def _learner_of(agent: Any, learner: LearnerConfig | None) -> LearnerConfig:
         envs=16,
         world=WorldConfig(members=2),
         imagination=ImaginationConfig(real_ratio=0.08, counterfactual=0.5),
+    )
+
+
+def _of_the_notes(learner: LearnerConfig) -> LearnerConfig:
+    """The agent that the first notes describe; docs/notes.md has the sentence behind each setting."""
+    goals = GoalsConfig(kind="continuous", size=16, posterior="conditional")
+    return replace(
+        learner,
+        envs=16,
+        opponents=OpponentsConfig(goals, OthersConfig(models="each", destinations=False)),
+        modelling=replace(
+            learner.modelling, lookahead=0, prior_loss="action", rewarded_only=True, max_grad_norm=10.0, epsilon=0.0
+        ),
+        world=WorldConfig(members=1, kind="regression", hidden=256),
+        imagination=ImaginationConfig(real_ratio=0.5, length=5, branch="buffer", critic="all", trust=False),
+        ppo=replace(learner.ppo, gae_lambda=1.0),
     )

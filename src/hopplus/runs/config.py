@@ -38,14 +38,16 @@ class RunConfig:
     game: GameName = GAME
     """A name from `hopplus games`; jaxmarl:NAME, jumanji:NAME or pettingzoo:MODULE.FACTORY for an environment of these
     libraries; or MODULE:FACTORY for a game of your own."""
-    arenas: Literal["default", "off"] | tuple[int, int] = "default"
+    arenas: Literal["default", "off"] | tuple[int, int] = cast(Literal["default", "off"], None)
     """Train in squares of the board with sides in this range, as in --arenas 3 8. `default` is the game's own
-    curriculum, which stag hunts have. Evaluation uses the whole board."""
+    curriculum, which stag hunts have; only hop_plus_notes does without. Evaluation uses the whole board."""
     co_players: CoPlayers | None = None
     """Fixed co-players for the last seats, as in nearest_stag,nearest_stag,random; the seats before them learn. A
     script of your own is MODULE:FACTORY. None: all seats learn."""
     pretrained: str | None = None
     """A folder of `hopplus pretrain`: every seat starts from its opponent models and keeps its prior over goals."""
+    pretrained_world: str | None = None
+    """A folder of `hopplus pretrain --world`: every learner starts from its world."""
     init_from: str | None = None
     """A run folder: every seed is initialised from the policy, critic, opponent models and world of one of its seeds.
     --pretrained opponent models replace those of the run."""
@@ -55,8 +57,8 @@ class RunConfig:
     """Environment steps of each seed, cut to whole updates. All seats of one environment act in one step. The default
     depends on the agent and the game."""
     early_stop: int = cast(int, None)
-    """All seeds end together when `held_out/return`, the mean over seeds, was no better in this many environment steps
-    than before, after the schedule. --steps is then the most that a run has. 0: a run has all its steps."""
+    """All seeds end together when `held_out/return`, the mean over seeds, gained less than 3% in this many environment
+    steps, after the schedule. --steps is then the most that a run has. 0: a run has all its steps."""
     seed: int = 0
     """The seed of all random streams."""
     checkpoint_every: int = 10
@@ -81,7 +83,7 @@ class RunConfig:
                 object.__setattr__(self, name, named(value))
         if self.learner is None:
             object.__setattr__(self, "learner", learner_of(self.agent, game=self.game))
-        for name in ("steps", "early_stop"):
+        for name in ("steps", "early_stop", "arenas"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, getattr(defaults_of(self.agent, self.game), name))
         self.learner.check()
@@ -102,6 +104,8 @@ class RunConfig:
             raise ValueError(
                 f"--mesh.seeds is {self.learner.mesh.seeds}, but --seeds is {self.seeds}; give that many seeds at most"
             )
+        if self.pretrained_world is not None and not self.learner.world.is_used:
+            raise ValueError(f"--pretrained-world: {self.agent} has no world; train hop_plus")
         if self.pretrained is not None and not self.learner.opponents.is_used:
             raise ValueError(f"--pretrained: {self.agent} has no opponent models; train omg or hop")
         if self.steps < self.learner.steps_per_update:

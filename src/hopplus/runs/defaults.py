@@ -16,6 +16,8 @@ class Defaults:
     """By flag, as in `imagination.real_ratio`."""
     early_stop: int = 0
     """As in `RunConfig.early_stop`."""
+    arenas: Any = "default"
+    """As in `RunConfig.arenas`."""
 
     def changed(self, learner: Any) -> Any:
         """The learner settings with these changes."""
@@ -54,13 +56,17 @@ BY_GAME: dict[tuple[str, str], Defaults] = {
     ),
 }
 """By agent and game."""
+BY_AGENT: dict[str, Defaults] = {"hop_plus_notes": Defaults(120_000, arenas="off")}
+"""By agent, on games that are not in the table above."""
 USUAL = Defaults()
 
 
 def defaults_of(agent: Any, game: Any) -> Defaults:
     """The defaults of an agent on a game; those of a game that is not in the table are the named agent's."""
-    known = isinstance(agent, str) and isinstance(game, str)
-    return BY_GAME.get((agent, game), USUAL) if known else USUAL
+    if not isinstance(agent, str):
+        return USUAL
+    usual = BY_AGENT.get(agent, USUAL)
+    return BY_GAME.get((agent, game), usual) if isinstance(game, str) else usual
 
 
 def with_setting(settings: Any, name: str, value: Any) -> Any:

@@ -35,11 +35,15 @@ MIGRATIONS: tuple[Migration, ...] = ()
 FORMAT = 1 + len(MIGRATIONS)
 ADDED: Settings = {
     "early_stop": 0,
+    "pretrained_world": None,
     "learner": {
         "schedule": None,
         "utilities": {"share": 0.0, "own": 0.25, "reward": 1.0},
-        "imagination": {"held_out": 0.0, "explore": 1.0},
+        "imagination": {"held_out": 0.0, "explore": 1.0, "branch": "last"},
         "network": {"destinations": 0},
+        "world": {"walker_weight": 2.0},
+        "opponents": {"goals": {"posterior": "additive"}},
+        "modelling": {"temperature": 1.0, "final_temperature": 1.0, "max_grad_norm": 0.0},
     },
 }
 """Settings that are newer than the last format, with the values that act as if they were not there."""
@@ -68,7 +72,8 @@ def migrated_pretraining(written: Settings, path: Path) -> Settings:
     """The content of a pretraining's `config.json` in the format of today."""
     for migration in MIGRATIONS[format_of(written | written.get("about", {}), path) - 1 :]:
         written = migration.pretraining(written)
-    return written
+    added = {name: ADDED["learner"][name] for name in ("opponents", "modelling")}
+    return written | {"settings": _with_added(written["settings"], added)}
 
 
 def migrated_variants(written: Settings, path: Path) -> Settings:

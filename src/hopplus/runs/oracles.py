@@ -39,6 +39,7 @@ from hopplus.runs.folder import CONFIG, read_config, write_json
 from hopplus.runs.pretraining import load_pretrained
 from hopplus.runs.run import Run
 from hopplus.runs.training import Watcher, train
+from hopplus.runs.world_pretraining import load_world
 
 ORACLE = "oracle.json"
 LEARNER = LearnerConfig()
@@ -109,6 +110,9 @@ def what_it_saw(config: RunConfig) -> str:
     if config.pretrained is not None:
         pretraining, _ = load_pretrained(Path(config.pretrained))
         return f"pretrained on {', '.join(map(str, pretraining.data.types))}"
+    if config.pretrained_world is not None:
+        pretraining, _ = load_world(Path(config.pretrained_world))
+        return f"a world pretrained on {', '.join(map(str, pretraining.data.types))}"
     if config.co_players is not None:
         return f"trained with {config.co_players}"
     if config.init_from is not None:

@@ -2,12 +2,16 @@
 
 config.json      all settings, the version of hopplus and of the game's rules
 metrics.jsonl    a line per epoch: every term of every loss, and how well held-out episodes are predicted
+actions.csv      for every epoch and action, on held-out episodes: how often it was taken, precision, recall, F1
+confusion.csv    for every epoch and pair of actions: how often the first was taken and the second predicted
 checkpoints/     after every epoch; the same command resumes
 """
 
+import csv
+import io
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ import numpy as np
 
 from hopplus import __version__
 from hopplus.agents.opponents import OpponentModels
+from hopplus.evaluation.prediction import actions_and_confusion
 from hopplus.games.presets import make
 from hopplus.learning.config import LearnerConfig
 from hopplus.learning.offline import Episodes, make_episodes, read
@@ -29,6 +34,8 @@ from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, CONFIG, METRICS, read_settings, write_json, write_whole
 from hopplus.runs.formats import FORMAT, migrated_pretraining
 
+ACTIONS, CONFUSION = "actions.csv", "confusion.csv"
+ACTION_COLUMNS = ("support", "precision", "recall", "f1")
 OnEpoch = Callable[[int, dict[str, float]], None]
 
 
@@ -56,9 +63,11 @@ def pretrain(
         while done < config.epochs:
             state, metrics = trainer.epoch(state)
             done += 1
-            metrics |= judge(config, state.opponents.params, test)
+            found = judge(config, state.opponents.params, test)
+            metrics |= found.figures
             lines.append(json.dumps({"epoch": done} | metrics))
             write_whole(out / METRICS, "".join(f"{line}\n" for line in lines).encode())
+            _write_tables(out, done, found)
             checkpoints.save(done, state)
             if on_epoch:
                 on_epoch(done, metrics)
@@ -82,18 +91,52 @@ def _split(config: PretrainConfig, data: Episodes) -> tuple[Episodes, Episodes]:
     return parts
 
 
-def judge(config: PretrainConfig, models: OpponentModels, held_out: Material) -> dict[str, float]:
+@dataclass(frozen=True)
+class Judged:
     """How well the models predict the actions of held-out episodes, with inferred goals."""
+
+    figures: dict[str, float]
+    by_action: list[dict[str, Any]]
+    confusion: np.ndarray
+    """Counts [taken, predicted]."""
+
+
+def judge(config: PretrainConfig, models: OpponentModels, held_out: Material) -> Judged:
+    """Score the models on episodes that they did not learn from."""
     on_board = np.asarray(held_out.data.valid)
     expected, actions = (
         np.asarray(each)[on_board] for each in (predict(config, models, held_out).expected, held_out.data.actions)
     )
     taken = np.take_along_axis(expected, actions[:, None], axis=-1)
-    return {
+    figures = {
         "held_out/top1": float(np.mean(expected.argmax(-1) == actions)),
         "held_out/top3": float(np.mean(np.sum(expected > taken, axis=-1) < 3)),
         "held_out/ce_loss": float(-np.mean(np.log(np.maximum(taken, 1e-8)))),
     }
+    names = make(config.data.game).spec.action_names
+    return Judged(figures, *actions_and_confusion(names, expected, actions))
+
+
+def _write_tables(out: Path, epoch: int, found: Judged) -> None:
+    """Add an epoch to the tables of actions; rows of later epochs, which are repeated after a stop, are dropped."""
+    names = [row["name"] for row in found.by_action]
+    of_actions = [(row["name"], *(row[column] for column in ACTION_COLUMNS)) for row in found.by_action]
+    pairs = [
+        (taken, predicted, int(found.confusion[one, other]))
+        for one, taken in enumerate(names)
+        for other, predicted in enumerate(names)
+    ]
+    tables = {
+        ACTIONS: (("epoch", "action", *ACTION_COLUMNS), of_actions),
+        CONFUSION: (("epoch", "taken", "predicted", "count"), pairs),
+    }
+    for name, (head, rows) in tables.items():
+        path = out / name
+        known = list(csv.reader(path.read_text().splitlines()))[1:] if epoch > 1 and path.exists() else []
+        kept = [row for row in known if row and row[0].isdecimal() and int(row[0]) < epoch]
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([head, *kept, *((epoch, *row) for row in rows)])
+        write_whole(path, text.getvalue().encode())
 
 
 def _describe(config: PretrainConfig, episodes: Path | None) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from hopplus.runs.folder import METRICS, write_json
 from hopplus.runs.metrics import Row
 
 TAG = "held_out/return"
+LEAST_GAIN = 0.03
+"""A gain below this share is not worth another window."""
 ENDED = "ended.json"
 """A run that ended early has this file, with its last update."""
 
@@ -46,7 +48,7 @@ class Stopping:
 
 
 def has_stopped_improving(history: Float64[np.ndarray, " updates"], window: int, first: int) -> bool:
-    """Whether the last window is no better than the best one before, by more than its standard error.
+    """Whether the last window is better than the best one before by less than `LEAST_GAIN`, or its standard error.
 
     Decisions are made at whole windows, and none before update `first`.
     """
@@ -55,7 +57,8 @@ def has_stopped_improving(history: Float64[np.ndarray, " updates"], window: int,
         return False
     windows = history.reshape(count, window)
     error = windows[-1].std(ddof=1) / np.sqrt(window) if window > 1 else 0.0
-    return bool(windows[-1].mean() <= windows[:-1].mean(axis=1).max() + error)
+    best = windows[:-1].mean(axis=1).max()
+    return bool(windows[-1].mean() <= best + max(error, LEAST_GAIN * abs(best)))
 
 
 def ended_at(folder: Path) -> int | None:

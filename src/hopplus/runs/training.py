@@ -32,6 +32,7 @@ from hopplus.runs.pretraining import check_pretrained, with_pretrained
 from hopplus.runs.programs import compiled_block
 from hopplus.runs.run import Run, load, run_of, state_shapes
 from hopplus.runs.stopping import TAG, Stopping, ended_at
+from hopplus.runs.world_pretraining import check_pretrained_world, with_pretrained_world
 
 MOST_UPDATES, BLOCK_SECONDS = 32, 3.0
 """A block has as many updates as take about this long, so that progress shows and a kill loses little."""
@@ -135,6 +136,7 @@ def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None,
         find_wandb()
     check_init_from(config)
     check_pretrained(config)
+    check_pretrained_world(config)
     open_folder(out, config, write=is_first())
     with only_writer(out, patience) if is_first() else nullcontext():
         checkpoints = Checkpoints(out / CHECKPOINTS)
@@ -163,7 +165,7 @@ def _train_from(
         program = compile_program(config.learner, task, keys, config)
         if restored is None:
             states = without_copies(config, jax.block_until_ready(program.init(keys)))
-            restored = with_pretrained(config, with_init_from(config, states))
+            restored = with_pretrained_world(config, with_pretrained(config, with_init_from(config, states)))
         stopping = Stopping(config, out, done)
         states = placed(for_mesh(config, restored), program.places)
         return _run(config, program, states, done, checkpoints, writers, watcher, stopping)

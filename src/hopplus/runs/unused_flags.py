@@ -12,8 +12,13 @@ LATENT_ONLY = (
     "posterior_kl",
     "prior_loss",
     "prior_kl",
+    "temperature",
+    "final_temperature",
 )
 """Settings of `modelling` that only latent goals, with a prior and a posterior, use."""
+
+LATENT_NETWORKS = ("size", "hidden", "evidence", "posterior")
+"""The same of `goals`."""
 
 
 def unused_flags(learner: LearnerConfig) -> frozenset[str]:
@@ -23,12 +28,13 @@ def unused_flags(learner: LearnerConfig) -> frozenset[str]:
         unused |= {"pretrained", "goals", "others", "modelling"}
     elif not goals.is_latent:
         unused |= {f"modelling.{name}" for name in LATENT_ONLY}
-        unused |= {"goals"} if goals.kind == "none" else {"goals.size", "goals.hidden", "goals.evidence"}
+        unused |= {"goals"} if goals.kind == "none" else {f"goals.{name}" for name in LATENT_NETWORKS}
     if learner.opponents.is_used or learner.world.is_used:
         unused |= {"network.memory", "network.memory_size"}
     unused.add("modelling.rewarded_only" if goals.has_labels else "utilities")
+    unused.add("world.pooled" if learner.world.kind == "regression" else "world.walker_weight")
     if not learner.world.is_used:
-        unused |= {"replay", "world", "world_training"}
+        unused |= {"replay", "world", "world_training", "pretrained_world"}
     if not learner.imagination.is_used:
         unused |= {"imagination", "early_stop"}
     if learner.imagination.is_used or learner.planning.is_used:

@@ -154,7 +154,9 @@ def read_variant(typed: str, name: str) -> RunConfig:
     def absolute(folder):
         return str(Path(folder).absolute()) if folder else None
 
-    return replace(config, pretrained=absolute(config.pretrained), init_from=absolute(config.init_from))
+    return replace(
+        config, **{name: absolute(getattr(config, name)) for name in ("pretrained", "pretrained_world", "init_from")}
+    )
 
 
 def _first_of_each(flags: list[str]) -> list[str]:
