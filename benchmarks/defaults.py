@@ -3,9 +3,12 @@
 start     time to the first update of hop_plus, over ppo's (benchmarks/start.py)
 cost      a step of hop_plus over a step of ppo: both train with their defaults, in turns, hop_plus to its end
 learning  real steps and time to a return of 2.8, over ppo's (benchmarks/sample_efficiency.py)
-4x4, 8x8  the default command: its minutes with an empty compilation cache, self-play, adaptation; what `evaluate`
-          prints is kept in results/, too
 others    among agents that were trained without it (benchmarks/trained_others.py)
+4x4, 8x8  the default command: its minutes with an empty compilation cache, and self-play
+adaptation-4x4, adaptation-8x8
+          its agent with every line-up of scripts; oracles are trained first, which takes an hour or more
+
+What `evaluate` prints is kept in results/, too.
 
     python benchmarks/defaults.py 4x4            one part
     python benchmarks/defaults.py cost --quick   a small version; nothing is written
@@ -94,29 +97,41 @@ def cost(*, quick: bool) -> dict[str, Any]:
     return {"step_cost_ratio": own.microseconds / base.microseconds}
 
 
-def command_of(size: str, folder: Path, *, quick: bool) -> dict[str, Any]:
-    """The default command, and what its agent is worth."""
+def run_of(size: str, folder: Path, *, quick: bool) -> tuple[Path, float]:
+    """The folder of the default command, and its seconds."""
     run = folder / f"hop_plus-{size}{'-quick' if quick else ''}"
-    seconds = timed_training(f"hop_plus --game stag-hunt-{size}{' --seeds 2 --steps 40000' if quick else ''}", run)
-    episodes, steps = (QUICK_EPISODES, ["--oracle-steps", "20000"]) if quick else (EPISODES, [])
-    played = _evaluate(run, ["--episodes", str(10 * episodes)])
+    few = " --seeds 2 --steps 40000 --early-stop 0" if quick else ""
+    return run, timed_training(f"hop_plus --game stag-hunt-{size}{few}", run)
+
+
+def self_play(size: str, folder: Path, *, quick: bool) -> dict[str, Any]:
+    """How long the default command takes, and what its players get together."""
+    run, seconds = run_of(size, folder, quick=quick)
+    played = _evaluate(run, ["--episodes", str(10 * (QUICK_EPISODES if quick else EPISODES))])
     own = [seed["sampled"] for seed in played["per_seed"]]
+    if not quick:
+        (FILE.parent / f"selfplay_{size}_hop_plus.json").write_text(json.dumps(played) + "\n")
+    rows = [("minutes", f"{seconds / 60:.1f}"), ("self-play, by seed", " ".join(f"{value:.2f}" for value in own))]
+    print_table(f"hopplus train hop_plus --game stag-hunt-{size}", ("what", "figure"), rows)
+    return {f"minutes_{size}": seconds / 60, f"self_play_{size}_lowest_seed": min(own)}
+
+
+def adaptation(size: str, folder: Path, *, quick: bool) -> dict[str, Any]:
+    """What its agent gets with every line-up of scripts."""
+    run, _ = run_of(size, folder, quick=quick)
+    episodes, steps = (QUICK_EPISODES, ["--oracle-steps", "20000"]) if quick else (EPISODES, [])
     oracles = ["--oracles", str(folder / ("oracles-quick" if quick else "oracles"))]
     series = ["--adaptation", "--kinds", KINDS, "--series", "10", "--episodes", str(episodes)]
     adapted = _evaluate(run, [*series, *oracles, *steps])
     if not quick:
-        for name, content in (("selfplay", played), ("series", adapted)):
-            (FILE.parent / f"{name}_{size}_hop_plus.json").write_text(json.dumps(content) + "\n")
+        (FILE.parent / f"series_{size}_hop_plus.json").write_text(json.dumps(adapted) + "\n")
     late = {row["lineup"]: row["late"]["sampled"] for row in adapted["lineups"]}
-    lowest = min(late, key=lambda name: late[name]["estimate"])
-    rows = [("minutes", f"{seconds / 60:.1f}"), ("self-play, by seed", " ".join(map(_two, own)))]
-    rows += [("adaptation", _two(adapted["late"]["sampled"]["estimate"]))]
-    rows += [(f"lowest line-up, {lowest}", "{estimate:.2f} ({low:.2f} to {high:.2f})".format(**late[lowest]))]
-    print_table(f"hopplus train hop_plus --game stag-hunt-{size}", ("what", "figure"), rows)
+    mean, lowest = adapted["late"]["sampled"], min(late, key=lambda name: late[name]["estimate"])
+    words = "{estimate:.3f} ({low:.3f} to {high:.3f})"
+    rows = [("all line-ups", words.format(**mean)), (f"lowest, {lowest}", words.format(**late[lowest]))]
+    print_table(f"adaptation on {size}, episodes 5 to 10", ("line-ups", "normalised return"), rows)
     return {
-        f"minutes_{size}": seconds / 60,
-        f"self_play_{size}_lowest_seed": min(own),
-        f"adaptation_{size}_mean": adapted["late"]["sampled"]["estimate"],
+        f"adaptation_{size}_mean": mean["estimate"],
         f"adaptation_{size}_lowest": late[lowest]["estimate"],
         f"adaptation_{size}_lowest_interval": [late[lowest]["low"], late[lowest]["high"]],
         f"adaptation_{size}_lowest_lineup": lowest,
@@ -129,10 +144,6 @@ def _evaluate(run: Path, flags: list[str]) -> dict[str, Any]:
     return json.loads(printed.splitlines()[-1])
 
 
-def _two(value: float) -> str:
-    return f"{value:.2f}"
-
-
 def merge(part: str, figures: dict[str, Any]) -> None:
     """Add the figures to the file; each has the command that printed it."""
     kept = json.loads(FILE.read_text()) if FILE.exists() else {"commands": {}}
@@ -142,7 +153,8 @@ def merge(part: str, figures: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=(*FROM_OTHERS, "cost", "4x4", "8x8"))
+    sizes = ("4x4", "8x8")
+    parser.add_argument("part", choices=(*FROM_OTHERS, "cost", *sizes, *(f"adaptation-{size}" for size in sizes)))
     parser.add_argument("--quick", action="store_true", help="a small version; nothing is written")
     parser.add_argument("--runs", type=Path, default=Path("runs/defaults"), help="where the runs are kept")
     given = parser.parse_args()
@@ -151,7 +163,8 @@ def main() -> None:
     elif given.part == "cost":
         figures = cost(quick=given.quick)
     else:
-        figures = command_of(given.part, given.runs, quick=given.quick)
+        measure = adaptation if given.part.startswith("adaptation") else self_play
+        figures = measure(given.part.removeprefix("adaptation-"), given.runs, quick=given.quick)
     if not given.quick:
         merge(given.part, figures)
     print_json(figures, ["jax"])
