@@ -2,6 +2,7 @@ import json
 import os
 import pty
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ from PIL import Image
 from hopplus.cli.keyboard import Keyboard
 from hopplus.cli.main import main
 from hopplus.games.presets import PRESETS, make
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "format_1"
+"""Small trained runs on stag-hunt-4x4."""
 
 
 def test_games_lists_every_preset(capsys):
@@ -45,6 +49,21 @@ def test_check_of_somebody_elses_broken_game_exits_with_1(capsys, tmp_path, monk
     faults = json.loads(capsys.readouterr().out)["faults"]
     assert any(fault.startswith("seats: the seats are not treated alike") for fault in faults)
     assert any(fault.startswith("fairness: seat 1 gets +") for fault in faults)
+
+
+def test_trained_players_take_seats_and_say_what_they_believe(capsys, tmp_path):
+    out, seats = tmp_path / "episode.gif", f"{GOLDEN / 'hop'},{GOLDEN / 'hop_plus'}:2,nearest_stag,{GOLDEN / 'ppo'}"
+    line = ["play", "stag-hunt-4x4", "--seconds", "0", "--out", str(out), "--seats"]
+    assert main([*line, seats]) == 0
+    printed = capsys.readouterr().out
+    assert "1 believes: 2 " in printed and "2 believes: 3 " in printed
+    assert "3 believes" not in printed and "4 believes" not in printed, "a script and ppo have no beliefs"
+    with Image.open(out) as picture:
+        assert picture.n_frames > 1
+    assert main([*line, seats.replace(":2", ":7")]) == 2
+    assert "has no seat 7; give 1 to 4" in capsys.readouterr().err
+    assert main(["play", "stag-hunt-8x8", "--seats", f"{GOLDEN / 'hop'},random,random,random"]) == 2
+    assert "which has another board; give a run of the same game" in capsys.readouterr().err
 
 
 def test_play_shows_the_episode_and_saves_it(capsys, tmp_path):

@@ -34,7 +34,7 @@ def test_every_seat_gets_the_policy_that_it_is_named():
 
 
 def test_equal_scripts_share_one_group():
-    groups = lineup("random,nearest_stag,random,random", GAME)._groups()
+    groups = lineup("random,nearest_stag,random,random", GAME).groups()
     assert [seats.tolist() for _, seats in groups] == [[0, 2, 3], [1]]
 
 

@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,15 +12,17 @@ import numpy as np
 from rich.console import Console
 from rich.live import Live
 
+from hopplus.agents.player import Player
 from hopplus.cli.keyboard import Keyboard
 from hopplus.cli.verbs.play import Play
 from hopplus.games.coplayers import Lineup
 from hopplus.games.draw import Frame, frames, terminal
 from hopplus.games.game import NO_ACTION, Game
-from hopplus.games.lineups import lineup, seat_names
+from hopplus.games.lineups import lineup, seat_names, split
 from hopplus.games.pictures import save_gif, save_picture
 from hopplus.games.presets import PRESETS, make
 from hopplus.games.rollout import play_episode, sample_actions
+from hopplus.runs.lineups import is_run, run_player
 
 PERSON = "keyboard"
 
@@ -31,16 +35,18 @@ def play_once(asked: Play) -> int:
     text = asked.seats or (
         PRESETS[asked.game].lineup if asked.game in PRESETS else ",".join(["random"] * env.spec.num_agents)
     )
-    names = seat_names(text)
-    persons = [seat for seat, name in enumerate(names) if name == PERSON]
+    parts = split(text)
+    persons = [seat for seat, name in enumerate(parts) if name == PERSON]
     if len(persons) > 1:
         raise ValueError(f"{len(persons)} seats are called {PERSON}; give one at most")
-    players = lineup(",".join("random" if name == PERSON else name for name in names), env)
+    chosen = [_player("random" if name == PERSON else name, seat, env) for seat, name in enumerate(parts)]
+    players, names = lineup(chosen, env), [part if is_run(part) else seat_names(part)[0] for part in parts]
     console = Console()
+    is_told = persons or any(map(is_run, parts))  # beliefs are read step by step
     moments = (
-        _with_person(env, players, persons[0], asked.seed)
-        if persons
-        else iter(_without_person(env, players, asked.seed))
+        _step_by_step(env, players, persons[0] if persons else None, asked.seed)
+        if is_told
+        else iter(_at_once(env, players, asked.seed))
     )
     shown = _show(env, moments, names, 0.0 if persons else asked.seconds, console)
     if asked.out and shown:
@@ -50,45 +56,79 @@ def play_once(asked: Play) -> int:
     return 0
 
 
-def _without_person(game: Game, players: Lineup, seed: int) -> list[Frame]:
+def _at_once(game: Game, players: Lineup, seed: int) -> list[Frame]:
     return frames(game, jax.jit(lambda key: play_episode(game, players, key=key))(jax.random.key(seed)))
 
 
-def _with_person(game: Game, players: Lineup, seat: int, seed: int) -> Iterator[Frame]:
-    """Yield the frames one by one. The person's action replaces the one that was sampled for the seat."""
+def _player(text: str, seat: int, game: Game) -> Any:
+    """A script by its name, or the player of a run."""
+    return run_player(text, game, seat) if is_run(text) else text
+
+
+def _step_by_step(game: Game, players: Lineup, person: int | None, seed: int) -> Iterator[Frame]:
+    """Yield the frames one by one, with what trained players believe.
+
+    The person's action replaces the one that was sampled for the seat.
+    """
     reset_key, play_key = jax.random.split(jax.random.key(seed))
 
     @jax.jit
-    def turn(state, policy_state, chosen, key):
-        act_key, step_key = jax.random.split(key)
-        probabilities, policy_state = players(game.observe(state), game.legal(state), policy_state)
-        uniforms = jax.random.uniform(act_key, (game.spec.num_agents,))
-        actions = sample_actions(probabilities, uniforms=uniforms).at[seat].set(chosen)
-        after, rewards = game.step(state, actions, key=step_key)
-        return after, policy_state, actions, rewards
+    def look(state, policy_state):
+        legal = game.legal(state)
+        probabilities, policy_state = players(game.observe(state), legal, policy_state)
+        return game.board(state), game.terminated(state), legal, probabilities, policy_state
 
     @jax.jit
-    def shown(state):
-        return game.board(state), game.terminated(state), game.legal(state)[seat]
+    def act(state, probabilities, chosen, key):
+        act_key, step_key = jax.random.split(key)
+        actions = sample_actions(probabilities, uniforms=jax.random.uniform(act_key, (game.spec.num_agents,)))
+        actions = actions if person is None else actions.at[person].set(chosen)
+        return actions, *game.step(state, actions, key=step_key)
 
+    believers = believing_seats(players)
     state, policy_state = jax.jit(lambda key: game.reset(key=key))(reset_key), players.init()
-    board, terminated, legal = jax.device_get(shown(state))
-    returns = np.zeros(game.spec.num_agents, np.float32)
-    no_actions = np.full(game.spec.num_agents, NO_ACTION)
-    yield Frame(board, 0, no_actions, np.zeros_like(returns), returns, terminated)
-    with Keyboard(game.spec) as keyboard:
-        for step in range(game.spec.horizon):
-            stay = game.spec.stay or 0
-            chosen = stay if terminated[seat] else keyboard.choose(legal)
-            if chosen is None:
+    rewards = returns = np.zeros(game.spec.num_agents, np.float32)
+    actions = np.full(game.spec.num_agents, NO_ACTION)
+    with Keyboard(game.spec) if person is not None else nullcontext() as keyboard:
+        for step in range(game.spec.horizon + 1):
+            board, terminated, legal, probabilities, policy_state = look(state, policy_state)
+            board, terminated, legal = jax.device_get((board, terminated, legal))
+            notes = tuple(
+                f"{seat + 1} has left" if terminated[seat] else belief_words(seat, player, policy_state[group])
+                for seat, (player, group) in believers.items()
+            )
+            yield Frame(board, step, actions, rewards, returns, terminated, notes)
+            if terminated.all() or step == game.spec.horizon:
                 return
+            chosen = game.spec.stay or 0
+            if keyboard is not None and not terminated[person]:
+                chosen = keyboard.choose(legal[person])
+                if chosen is None:
+                    return
             key = jax.random.fold_in(play_key, step)
-            state, policy_state, actions, rewards = turn(state, policy_state, jnp.int32(chosen), key)
-            board, terminated, legal = jax.device_get(shown(state))
-            returns = returns + np.asarray(rewards)
-            yield Frame(board, step + 1, np.asarray(actions), np.asarray(rewards), returns, terminated)
-            if terminated.all():
-                return
+            taken, state, paid = act(state, probabilities, jnp.int32(chosen), key)
+            actions, rewards = np.where(terminated, NO_ACTION, np.asarray(taken)), np.asarray(paid)
+            returns = returns + rewards
+
+
+def believing_seats(players: Lineup) -> dict[int, tuple[Player, int]]:
+    """The trained players whose goals have names, by seat, each with its place in the line-up's state."""
+    found = {}
+    for group, (policy, seats) in enumerate(players.groups()):
+        if isinstance(policy, Player) and policy.config.is_used and policy.goals.names:
+            found |= {int(seat): (policy, group) for seat in seats}
+    return dict(sorted(found.items()))
+
+
+def belief_words(seat: int, player: Player, state: Any) -> str:
+    """What a player believes about each co-player, in a line."""
+    goals = np.asarray(state.goals)[0]
+    num_agents = len(goals) + 1
+    parts = [
+        f"{(seat + 1 + index) % num_agents + 1} {player.goals.names[one.argmax()]} {one.max():.0%}"
+        for index, one in enumerate(goals)
+    ]
+    return f"{seat + 1} believes: {', '.join(parts)}"
 
 
 def _show(game: Game, moments: Iterator[Frame], names: list[str], seconds: float, console: Console) -> list[Frame]:

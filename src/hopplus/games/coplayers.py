@@ -151,16 +151,16 @@ class Lineup(eqx.Module):
     policies: tuple[Policy, ...]
 
     def init(self) -> PolicyState:
-        return tuple(_repeat(policy.init(), len(seats)) for policy, seats in self._groups())
+        return tuple(_repeat(policy.init(), len(seats)) for policy, seats in self.groups())
 
     def next_episode(self, state: PolicyState) -> PolicyState:
-        groups = zip(self._groups(), state, strict=True)
+        groups = zip(self.groups(), state, strict=True)
         return tuple(jax.vmap(policy.next_episode, axis_size=len(seats))(one) for (policy, seats), one in groups)
 
     def __call__(
         self, observations: Observation, legal: Bool[Array, "agents actions"], state: PolicyState
     ) -> tuple[Float32[Array, "agents actions"], PolicyState]:
-        groups = self._groups()
+        groups = self.groups()
         if len(groups) == 1:  # no seats to sort, so no gather of the observations
             ((policy, _),), (group_state,) = groups, state
             distribution, group_state = jax.vmap(policy)(observations, legal, group_state)
@@ -174,7 +174,7 @@ class Lineup(eqx.Module):
         seat_order = np.argsort(np.concatenate([seats for _, seats in groups]))
         return jnp.concatenate(probabilities)[seat_order], tuple(group_states)
 
-    def _groups(self) -> list[tuple[Policy, np.ndarray]]:
+    def groups(self) -> list[tuple[Policy, np.ndarray]]:
         """Each distinct policy with its seats. Equal scripts, which have no arrays, share a group; others do not."""
         groups: dict[Any, tuple[Policy, list[int]]] = {}
         for seat, policy in enumerate(self.policies):

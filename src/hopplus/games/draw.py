@@ -77,6 +77,8 @@ class Frame:
     """float [agents], the sum of the rewards so far."""
     terminated: np.ndarray
     """bool [agents]"""
+    notes: tuple[str, ...] = ()
+    """Lines about the state, such as what a player believes; all frames of an episode have as many."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,7 @@ def terminal(
     check_names(spec, names)
     title = Text(title_text(spec, frame), style="bold")
     if not spec.planes:
-        return Group(title, _seat_table(spec, frame, names, TEXT_COLUMNS))
+        return Group(title, _seat_table(spec, frame, names, TEXT_COLUMNS), *map(Text, frame.notes))
 
     caught = catches(spec, previous, frame)
     cells = _board_text(spec, frame, caught)
@@ -241,7 +243,7 @@ def terminal(
         body.add_row(board)
         body.add_row(_seat_table(spec, frame, names, TEXT_COLUMNS))
     news = [Text(catch_text(catch), style="bold yellow") for catch in caught]
-    return Group(title, body, _legend(spec, frame), *news)
+    return Group(title, body, _legend(spec, frame), *map(Text, frame.notes), *news)
 
 
 def _table_columns(spec: GameSpec) -> tuple[int, int, int]:

@@ -24,7 +24,7 @@ from hopplus.games.game import NO_ACTION, GameSpec
 from hopplus.games.shapes import BURST, JOINTS, POINTS_PER_INCH, Shape, draw_shape, shape_of
 
 MARGIN, HEADER, BOARD, SMALLEST_CELL, LARGEST_CELL = 0.25, 0.95, 5.6, 0.5, 0.9
-PANEL, PANEL_HEAD, PANEL_ROW = 3.6, 0.3, 0.5
+PANEL, PANEL_HEAD, PANEL_ROW, NOTE_ROW = 3.6, 0.3, 0.5, 0.24
 PICTURE_DPI, GIF_DPI = 150, 80
 GIF_COLOURS = 256
 LAST_FRAME_SECONDS = 2.0
@@ -62,7 +62,7 @@ class Layout:
 def figure(spec: GameSpec, frame: Frame, previous: Frame | None = None, names: Sequence[str] | None = None) -> Figure:
     """The picture of a frame; with `previous`, also catches and moves."""
     draw.check_names(spec, names)
-    layout = layout_of(spec)
+    layout = layout_of(spec, len(frame.notes))
     sheet = Figure(figsize=(layout.width, layout.height), facecolor=PAPER)
     axes = sheet.add_axes((0, 0, 1, 1), xlim=(0, layout.width), ylim=(layout.height, 0))
     axes.set_axis_off()
@@ -134,14 +134,14 @@ def _shared_palette(images: list[Image.Image]) -> Image.Image:
     return palette
 
 
-def layout_of(spec: GameSpec) -> Layout:
-    """Cells as large as the sheet allows, and as many columns of players as fit beside the board."""
+def layout_of(spec: GameSpec, num_notes: int = 0) -> Layout:
+    """Cells as large as the sheet allows, and as many columns of players as fit beside the board; notes below them."""
     cell = min(max(BOARD / max(spec.height, spec.width, 1), SMALLEST_CELL), LARGEST_CELL)
     board_width, board_height = (cell * spec.width, cell * spec.height) if spec.planes else (0.0, 0.0)
     rows_per_column = int((max(BOARD, board_height) - PANEL_HEAD) / PANEL_ROW)
     num_columns = -(-spec.num_agents // rows_per_column)
     panel_left = 2 * MARGIN + board_width if spec.planes else MARGIN
-    panel_height = PANEL_HEAD + PANEL_ROW * min(spec.num_agents, rows_per_column)
+    panel_height = PANEL_HEAD + PANEL_ROW * min(spec.num_agents, rows_per_column) + NOTE_ROW * num_notes
     return Layout(
         cell=cell,
         panel_left=panel_left,
@@ -171,6 +171,9 @@ def _draw_panel(axes: Axes, layout: Layout, spec: GameSpec, frame: Frame, names:
             _write(axes, left + PANEL, HEADER + 0.1, "return", 8.0, MUTED, ha="right")
         policy = None if names is None else names[seat]
         _draw_panel_row(axes, left, HEADER + PANEL_HEAD + PANEL_ROW * (row + 0.5), spec, frame, seat, policy)
+    below = HEADER + PANEL_HEAD + PANEL_ROW * min(spec.num_agents, layout.rows_per_column)
+    for number, note in enumerate(frame.notes):
+        _write(axes, layout.panel_left, below + NOTE_ROW * (number + 0.5), _shortened(note, 62), 7.5, MUTED)
 
 
 def _draw_panel_row(

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.agents.config import NO_PLANNING, PlanningConfig
+from hopplus.agents.player import Player
 from hopplus.core.extensions import is_own
 from hopplus.evaluation.crossplay import Guest
 from hopplus.games.coplayers import Lineup, Policy
@@ -106,6 +107,24 @@ def _player(text: Any, run: Run, seat: int, greedy: bool) -> Policy:
     player = other.players(greedy=greedy)[chosen]
     pairs = [index % other.config.seeds for index in range(run.config.seeds)]
     return jax.tree.map(lambda leaf: leaf[jnp.array(pairs)], player)
+
+
+def is_run(text: str) -> bool:
+    """Whether the name of a player is that of a run folder, as in runs/a or runs/a:2."""
+    return bool(text) and (Path(text).is_dir() or Path(_cut_number(text)[0]).is_dir())
+
+
+def run_player(text: str, game: Game, seat: int) -> Player:
+    """The first seed's player of a run, for a seat: that of the same seat, or of the seat after the colon."""
+    path, number = (text, "") if Path(text).is_dir() else _cut_number(text)
+    run = load(path)
+    if run.game.spec.interface != game.spec.interface:
+        raise ValueError(f"{path} plays {run.config.game}, which has another board; give a run of the same game")
+    if number and not (number.isdigit() and 1 <= int(number) <= run.num_learning):
+        raise ValueError(f"{path} has no seat {number}; give 1 to {run.num_learning}, as in {path}:1")
+    player = run.policy(seat=int(number) - 1 if number else seat % run.num_learning)
+    assert isinstance(player, Player)
+    return player
 
 
 def _cut_number(text: str) -> tuple[str, str]:

@@ -15,7 +15,8 @@ class Play:
     for a game of your own."""
     seats: str | None = None
     """The players of the seats, in order, as in
-    nearest_stag,patient_stag(3),noisy(nearest_hare,0.1),random. A seat called `keyboard` is yours: arrows or
+    nearest_stag,patient_stag(3),noisy(nearest_hare,0.1),random. A run folder, as in runs/a, seats its trained player
+    (runs/a:2 that of its second seat), and shows what it believes. A seat called `keyboard` is yours: arrows or
     wasd move, e hunts or removes, space stays, digits choose an action, q quits."""
     seed: int = 0
     """The seed of the spawns and of all random numbers."""
