@@ -18,8 +18,10 @@ GROUPS = {
     "direct_om": FOR_ALL | OF_OTHERS | {"planning"},
     "hop": FOR_ALL | OF_OTHERS | {"goals", "planning", "utilities"},
     "hop_plus": FOR_ALL | OF_OTHERS | {"goals", "replay", "world", "world-training", "imagination", "utilities"},
+    "hop_plus_search": FOR_ALL | OF_OTHERS | {"goals", "planning", "replay", "world", "world-training", "utilities"},
+    "hop_plus_notes": FOR_ALL | OF_OTHERS | {"goals", "replay", "world", "world-training", "imagination"},
 }
-MOST = {"ppo": 38, "omg": 60, "direct_om": 53, "hop": 56, "hop_plus": 67}
+MOST = {"ppo": 38, "omg": 60, "direct_om": 53, "hop": 56, "hop_plus": 67, "hop_plus_search": 66, "hop_plus_notes": 80}
 """Flags in the help of an agent; all of them together are about ninety, switches counted once."""
 
 

@@ -12,8 +12,6 @@ LATENT_ONLY = (
     "posterior_kl",
     "prior_loss",
     "prior_kl",
-    "temperature",
-    "final_temperature",
 )
 """Settings of `modelling` that only latent goals, with a prior and a posterior, use."""
 
@@ -22,13 +20,19 @@ LATENT_NETWORKS = ("size", "hidden", "evidence", "posterior")
 
 
 def unused_flags(learner: LearnerConfig) -> frozenset[str]:
-    """The flags, and groups of flags, that these learner settings do not use, as field names without `--`."""
+    """The flags, and groups of flags, that these settings do not use or turn off, as field names without `--`."""
     goals, unused = learner.opponents.goals, set[str]()
     if not learner.opponents.is_used:
         unused |= {"pretrained", "goals", "others", "modelling"}
     elif not goals.is_latent:
         unused |= {f"modelling.{name}" for name in LATENT_ONLY}
         unused |= {"goals"} if goals.kind == "none" else {f"goals.{name}" for name in LATENT_NETWORKS}
+    if goals.kind != "discrete":
+        unused |= {"modelling.temperature", "modelling.final_temperature"}
+    if not learner.modelling.max_grad_norm:
+        unused.add("modelling.max_grad_norm")
+    if learner.imagination.branch == "last":
+        unused.add("imagination.branch")
     if learner.opponents.is_used or learner.world.is_used:
         unused |= {"network.memory", "network.memory_size"}
     unused.add("modelling.rewarded_only" if goals.has_labels else "utilities")
