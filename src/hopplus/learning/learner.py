@@ -272,8 +272,7 @@ def learn_world(
     """The world after one update; it is scored on the new transitions first."""
     assert context.transitions is not None and context.replay is not None
     spec = task.game.spec
-    turns = jnp.arange(len(context.transitions.now.time), dtype=jnp.int32) % len(data.orders)
-    seen = worlds.seen_by_seats(spec, members.params, context.transitions, data.orders, turns)
+    seen = worlds.seen_by_seats(spec, members.params, context.transitions, data.orders)
     errors = worlds.score(spec, members.params, seen)
     members, learned = worlds.update(
         config.world_training,

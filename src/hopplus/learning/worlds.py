@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float32, Int32, Key
 
@@ -64,20 +65,19 @@ def update(
     rate = falling(config.learning_rate, FINAL_RATE, remaining)
     num_members = count_rows(world_members.params)
 
-    def one_member(member: Trained, places: Array, seats: Array) -> tuple[Trained, Metrics]:
+    def one_member(member: Trained, places: Array) -> tuple[Trained, Metrics]:
         batch = jax.tree.map(lambda leaf: leaf[places], kept.transition)
-        batch = seen_by_seats(spec, member.params, shard_samples(batch), orders, seats)
+        batch = seen_by_seats(spec, member.params, shard_samples(batch), orders)
         gradient, parts = jax.grad(mean_loss, has_aux=True)(member.params, spec, batch)
         return apply_gradient(transform, member, gradient, rate), parts
 
     def one_step(index, carry: tuple[Trained, Metrics]) -> tuple[Trained, Metrics]:
         members, totals = carry
-        members, parts = jax.vmap(one_member)(members, places[index], seats[index])
+        members, parts = jax.vmap(one_member)(members, places[index])
         return members, {name: totals[name] + jnp.mean(part) for name, part in parts.items()}
 
     shape = (config.minibatches, num_members, config.minibatch_size)
     places = replay.draw_places(replay.by_reward(spec, kept), shape, key=key)
-    seats = jax.random.randint(jax.random.fold_in(key, 1), shape, 0, len(orders))
     num_steps = jnp.where(is_known, 1, config.minibatches)
     zeros = dict.fromkeys(world_members.params.parts, jnp.float32(0))
     world_members, totals = jax.lax.fori_loop(0, num_steps, one_step, (world_members, zeros))
@@ -91,19 +91,16 @@ def update(
 
 
 def seen_by_seats(
-    spec: GameSpec,
-    params: WorldModel,
-    transitions: Transition,
-    orders: Int32[Array, "seats agents"],
-    seats: Int32[Array, " rows"],
+    spec: GameSpec, params: WorldModel, transitions: Transition, orders: Int32[Array, "seats agents"]
 ) -> Transition:
-    """Each transition in the order of one of the learner's seats: the world must know them in the order of each.
+    """Transitions in the orders of the learner's seats, in turns: the world must know them in the order of each.
 
     One order will do if the world treats the players alike.
     """
     if params.is_symmetric or len(orders) == 1:
         return world.seen_by(spec, transitions, orders[0])
-    return jax.vmap(partial(world.seen_by, spec))(transitions, orders[seats])
+    turns = np.arange(len(transitions.now.time)) % len(orders)
+    return jax.vmap(partial(world.seen_by, spec))(transitions, orders[turns])
 
 
 def is_known(errors: Metrics) -> Bool[Array, ""]:

@@ -101,9 +101,7 @@ def _player(text: Any, run: Run, seat: int, greedy: bool) -> Policy:
     other = load(path)
     if not eqx.tree_equal(other.game, run.game):
         raise ValueError(f"{path} plays {other.config.game}, not {run.config.game}; give a run of the same game")
-    if number and not (number.isdigit() and 1 <= int(number) <= other.num_learning):
-        raise ValueError(f"--co-players: {path} has no seat {number}; give 1 to {other.num_learning}, as in {path}:1")
-    chosen = int(number) - 1 if number else seat % other.num_learning
+    chosen = _seat_of(other, number, seat)
     player = other.players(greedy=greedy)[chosen]
     pairs = [index % other.config.seeds for index in range(run.config.seeds)]
     return jax.tree.map(lambda leaf: leaf[jnp.array(pairs)], player)
@@ -120,11 +118,16 @@ def run_player(text: str, game: Game, seat: int) -> Player:
     run = load(path)
     if run.game.spec.interface != game.spec.interface:
         raise ValueError(f"{path} plays {run.config.game}, which has another board; give a run of the same game")
-    if number and not (number.isdigit() and 1 <= int(number) <= run.num_learning):
-        raise ValueError(f"{path} has no seat {number}; give 1 to {run.num_learning}, as in {path}:1")
-    player = run.policy(seat=int(number) - 1 if number else seat % run.num_learning)
+    player = run.policy(seat=_seat_of(run, number, seat))
     assert isinstance(player, Player)
     return player
+
+
+def _seat_of(run: Run, number: str, seat: int) -> int:
+    """The seat that the number after the colon names, from 1 on; without one, that of the same seat."""
+    if number and not (number.isdigit() and 1 <= int(number) <= run.num_learning):
+        raise ValueError(f"{run.folder} has no seat {number}; give 1 to {run.num_learning}, as in {run.folder}:1")
+    return int(number) - 1 if number else seat % run.num_learning
 
 
 def _cut_number(text: str) -> tuple[str, str]:
