@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hopplus.agents import ABOUT
+
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
@@ -27,9 +29,10 @@ def trained(tmp_path_factory):
 def test_a_run_is_trained_loaded_evaluated_and_played(trained):
     folder, printed = trained
     assert (folder / "config.json").is_file()
-    assert [line.split()[0] for line in printed[:5]] == ["ppo", "omg", "direct_om", "hop", "hop_plus"]
-    assert re.fullmatch(r"self-play: \d+\.\d\d per seat, seed by seed \[\d+\.\d+, \d+\.\d+\]", printed[5])
-    assert [line.split(": ")[0] for line in printed[6:]] == ["run:1", "random", "one episode"]
+    agents, others = printed[: len(ABOUT)], printed[len(ABOUT) :]
+    assert [line.split()[0] for line in agents] == list(ABOUT)
+    assert re.fullmatch(r"self-play: \d+\.\d\d per seat, seed by seed \[\d+\.\d+, \d+\.\d+\]", others[0])
+    assert [line.split(": ")[0] for line in others[1:]] == ["run:1", "random", "one episode"]
 
 
 @pytest.mark.parametrize("is_trained", [False, True], ids=["scripts", "trained"])

@@ -162,7 +162,6 @@ def test_questions_that_a_run_cannot_answer(here, capsys, flags, reason):
     "line",
     [
         "train",
-        "train ppo",
         "train sarsa --out fresh",
         "train ppo --out fresh --no-such-flag 3",
         "train ppo --out fresh --seeds many",
