@@ -7,6 +7,7 @@ matched returns, by the variance that they leave. Every run is an ordinary run f
 inspected; runs that are there already are read.
 
     python benchmarks/sample_efficiency.py            10 seeds each
+    python benchmarks/sample_efficiency.py --ideas    ways to make a step of hop_plus cheaper, 3 seeds each
     python benchmarks/sample_efficiency.py --quick    2 seeds, one setting of each agent
 """
 
@@ -52,6 +53,18 @@ VARIANTS = {
 }
 """What is typed after `hopplus train`. Fewer environments give more updates for the same number of steps. The schedules
 of hop_plus do not depend on the length of the run."""
+IDEAS = {
+    "defaults": "",
+    "16 envs": "--envs 16",
+    "real ratio .4": "--imagination.real-ratio 0.4",
+    "half of the gradient steps of the models": "--world-training.minibatches 4 --modelling.minibatches 2",
+    "imagined samples in one epoch": "--ppo.imagined-epochs 1",
+    "16 envs, real ratio .4, imagined samples in one epoch": "--envs 16 --imagination.real-ratio 0.4 "
+    "--ppo.imagined-epochs 1 --ppo.minibatch-size 384",
+    "32 envs, real ratio .4, imagined samples in one epoch": "--envs 32 --imagination.real-ratio 0.4 "
+    "--ppo.imagined-epochs 1 --ppo.minibatch-size 384",
+}
+"""Flags of hop_plus that are compared by --ideas."""
 
 
 def steps_to_goal(run: Recorded) -> np.ndarray:
@@ -198,11 +211,51 @@ def print_summary(found: dict[str, Any]) -> None:
     print(f"{found['agent']} takes {times} as {found['fastest']}, compilation included")
 
 
+def microseconds(run: Recorded) -> float:
+    """Of a step of one seed, without compilation and without the first block."""
+    steps = run.timing["env_steps"][-1] - run.timing["env_steps"][0]
+    return float(1e6 * run.timing["seconds"][1:].sum() / (steps * run.num_seeds))
+
+
+def compare_ideas(folder: Path, seeds: int) -> dict[str, Any]:
+    """What each idea costs, and what it does to learning; the last row is ppo with its defaults."""
+    typed = {name: f"hop_plus --steps 30000 {flags}".rstrip() for name, flags in IDEAS.items()}
+    runs, seconds = measure({**typed, "ppo": VARIANTS["ppo, defaults"]}, seeds, folder / "ideas")
+    cost = {name: microseconds(run) for name, run in runs.items()}
+    rows = {
+        name: {
+            "flags": IDEAS.get(name, ""),
+            "step_cost_ratio": cost[name] / cost["ppo"],
+            "steps": [step if step < np.inf else None for step in steps_to_goal(run).tolist()],
+            "final_return": asdict(final_return(run)),
+            "seconds_to_goal": seconds_to_goal(run, seconds[name]),
+        }
+        for name, run in runs.items()
+    }
+    cells = [
+        (
+            name,
+            f"{row['step_cost_ratio']:.1f}",
+            " ".join("never" if step is None else f"{step:,.0f}" for step in row["steps"]),
+            f"{row['final_return']['estimate']:.2f}",
+            f"{row['seconds_to_goal']:,.0f}",
+        )
+        for name, row in rows.items()
+    ]
+    heads = ("hop_plus with", "step, over ppo's", "steps to 2.8, by seed", "final return", "seconds to 2.8")
+    print_table("cheaper steps on 4x4", heads, cells)
+    return {"goal": GOAL, "seeds": seeds, "ideas": rows}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="2 seeds, one setting of each agent")
     parser.add_argument("--runs", type=Path, default=Path("runs/sample-efficiency"), help="where the runs are kept")
+    parser.add_argument("--ideas", action="store_true", help="compare ways to make a step of hop_plus cheaper")
     given = parser.parse_args()
+    if given.ideas:
+        print_json(compare_ideas(given.runs, 3), ["jax"])
+        return
     seeds = 2 if given.quick else 10
     found = summary(*measure(dict(list(VARIANTS.items())[: 2 if given.quick else None]), seeds, given.runs))
     print_summary(found)

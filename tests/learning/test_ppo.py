@@ -12,7 +12,7 @@ from hopplus.games.presets import make
 from hopplus.learning import ppo
 from hopplus.learning.config import PPOConfig
 from hopplus.learning.optim import init_trained
-from hopplus.learning.ppo import Batch
+from hopplus.learning.ppo import Batch, Source
 from hopplus.models import actor_critic
 from hopplus.models.config import ActorCriticConfig
 
@@ -137,6 +137,18 @@ def test_every_active_sample_is_used_once_in_an_epoch_and_no_other():
     assert sorted(seen) == [0, 2, 3, 4, 6, 7, 8, 9, 10]
     assert [int(part.active.sum()) for part in parts] == [3, 3, 3]
     assert not np.array_equal(order, ppo.shuffle(active, jax.random.key(4)))
+
+
+@pytest.mark.parametrize("times", [1, 3, 0])
+def test_imagined_samples_are_used_in_some_of_the_epochs(times):
+    imagined = jnp.arange(10) >= 4
+    source = Source(imagined, jnp.ones(10), jnp.ones(10))
+    batch = jax.tree.map(lambda leaf: leaf[None], replace(batch_of(10, active=np.arange(10) != 9), source=source))
+    config = replace(CONFIG, epochs=4, imagined_epochs=times)
+    used = sum(np.asarray(ppo.in_epoch(config, batch, jnp.int32(epoch)), int)[0] for epoch in range(4))
+    assert used.tolist() == [4] * 4 + [times or 4] * 5 + [0]
+    _, metrics = run_update(jax.tree.map(lambda leaf: leaf[0], batch), config)
+    assert float(metrics["steps"]) == {1: 4 * 2, 3: 4 * 2, 0: 4 * 3}[times]
 
 
 def test_an_update_makes_good_actions_likelier_and_reports_its_steps():

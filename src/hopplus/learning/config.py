@@ -37,6 +37,8 @@ class PPOConfig:
     """Each learner's gradient is scaled down to this norm."""
     epochs: int = 4
     """How many times each update goes over its data."""
+    imagined_epochs: int = 0
+    """In how many of these passes each imagined sample is used: new ones cost less than they do. 0: in all of them."""
     ranked_reward: float = 0.0
     """Pay +1 at the end of an episode that is among the best of its update, -1 otherwise, and nothing before. The best
     are those at or above this percentile of the returns, as in 0.75. 0: pay what the game pays."""
@@ -53,6 +55,8 @@ class PPOConfig:
             check_number("ppo", name, getattr(self, name), getattr(self, name) >= 0, "of 0 or more")
         check_number("ppo", "ranked_reward", self.ranked_reward, 0 <= self.ranked_reward < 1, "from 0 to below 1")
         check_counts("ppo", self, "epochs", "minibatch_size")
+        is_part = 0 <= self.imagined_epochs <= self.epochs
+        check_number("ppo", "imagined_epochs", self.imagined_epochs, is_part, f"from 0 to {self.epochs}, --ppo.epochs")
 
 
 @dataclass(frozen=True)

@@ -188,29 +188,47 @@ def update(
         policy = apply_gradient(transform, policy, gradient, config.learning_rate)
         return policy, metrics | {"gradient_norm": optax.tree.norm(gradient)}
 
-    num_active = jnp.sum(batch.active, axis=-1, dtype=jnp.int32)
-    num_parts = jnp.maximum(-(-jnp.max(num_active) // config.minibatch_size), 1)
-
-    def cut(order: Int32[Array, "seats samples"], part: int | Int32[Array, ""]) -> Batch:
-        return shard_samples(minibatch_of(batch, num_active, num_parts, config.minibatch_size, order, part), axis=1)
-
-    order = jax.eval_shape(shuffle, batch.active, key)
-    shapes = jax.eval_shape(lambda order: one_step(policy, cut(order, 0))[1], order)
+    pass_over = partial(Pass, config, batch, key)
+    shapes = jax.eval_shape(lambda: one_step(policy, pass_over(jnp.int32(0)).minibatch(jnp.int32(0)))[1])
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
     def one_epoch(epoch, carry):
-        order = shuffle(batch.active, jax.random.fold_in(key, epoch))
+        now = pass_over(epoch)
 
         def one_minibatch(part, carry):
             policy, totals = carry
-            policy, metrics = one_step(policy, cut(order, part))
+            policy, metrics = one_step(policy, now.minibatch(part))
             return policy, jax.tree.map(jnp.add, totals, metrics)
 
-        return jax.lax.fori_loop(0, num_parts, one_minibatch, carry)
+        policy, totals, steps = carry
+        return *jax.lax.fori_loop(0, now.num_parts, one_minibatch, (policy, totals)), steps + now.num_parts
 
-    policy, totals = jax.lax.fori_loop(0, config.epochs, one_epoch, (policy, zeros))
-    num_steps = (num_parts * config.epochs).astype(jnp.float32)
+    policy, totals, steps = jax.lax.fori_loop(0, config.epochs, one_epoch, (policy, zeros, jnp.int32(0)))
+    num_steps = steps.astype(jnp.float32)
     return policy, {name: total / num_steps for name, total in totals.items()} | {"steps": num_steps}
+
+
+class Pass:
+    """One pass over a learner's batch, in random order and in minibatches of similar size."""
+
+    def __init__(self, config: PPOConfig, batch: Batch, key: Key[Array, ""], epoch: Int32[Array, ""]):
+        self.batch, self.size = batch, config.minibatch_size
+        active = in_epoch(config, batch, epoch)
+        self.num_active = jnp.sum(active, axis=-1, dtype=jnp.int32)
+        self.num_parts = jnp.maximum(-(-jnp.max(self.num_active) // self.size), 1)
+        self.order = shuffle(active, jax.random.fold_in(key, epoch))
+
+    def minibatch(self, part: Int32[Array, ""]) -> Batch:
+        cut = minibatch_of(self.batch, self.num_active, self.num_parts, self.size, self.order, part)
+        return shard_samples(cut, axis=1)
+
+
+def in_epoch(config: PPOConfig, batch: Batch, epoch: Int32[Array, ""]) -> Bool[Array, "seats samples"]:
+    """The samples that an epoch uses: all real ones, and those imagined ones whose turn it is."""
+    if batch.source is None or config.imagined_epochs in (0, config.epochs):
+        return batch.active
+    turn = (jnp.arange(batch.active.shape[1]) - epoch) % config.epochs
+    return batch.active & (~batch.source.imagined | (turn < config.imagined_epochs))
 
 
 def entropy_bonus(config: PPOConfig, remaining: Float32[Array, ""]) -> Float32[Array, ""]:

@@ -26,7 +26,15 @@ class Defaults:
         return learner
 
 
+SEARCHED_STEPS = 60_000
+"""Agents that search at every step learn from fewer of them, and each takes a hundred times as long."""
 BY_GAME: dict[tuple[str, str], Defaults] = {
+    ("omg", "stag-hunt-4x4"): Defaults(500_000, {"sharing": "shared"}),
+    ("omg", "stag-hunt-8x8"): Defaults(
+        500_000, {"sharing": "shared", "opponents.goals.kind": "hindsight", "modelling.envs": 128}
+    ),
+    ("direct_om", "stag-hunt-4x4"): Defaults(SEARCHED_STEPS, {"sharing": "shared"}),
+    ("hop", "stag-hunt-4x4"): Defaults(SEARCHED_STEPS, {"sharing": "shared"}),
     ("hop_plus", "stag-hunt-4x4"): Defaults(
         120_000,
         {
@@ -56,7 +64,10 @@ BY_GAME: dict[tuple[str, str], Defaults] = {
     ),
 }
 """By agent and game."""
-BY_AGENT: dict[str, Defaults] = {"hop_plus_notes": Defaults(120_000, arenas="off")}
+BY_AGENT: dict[str, Defaults] = {
+    "hop_plus_notes": Defaults(120_000, arenas="off"),
+    **dict.fromkeys(("direct_om", "hop", "hop_plus_search"), Defaults(SEARCHED_STEPS)),
+}
 """By agent, on games that are not in the table above."""
 USUAL = Defaults()
 

@@ -1,6 +1,6 @@
 """The oracle of a line-up, and the other yardsticks that an agent is compared with.
 
-The oracle is the best of a responder that PPO trained for exactly this line-up (three seeds, sampled and greedy), of
+The oracle is the best of a responder that PPO trained for exactly this line-up (four seeds, sampled and greedy), of
 the scripts NS and NH, and of search in the true game with the true co-players, whose prior and critic are the best
 responder's. Trained co-players are not searched with: to imagine their play would take hours. The true optimum can be
 higher if none of them finds it. The best one is chosen on separate episodes: its return in the episodes that chose it
@@ -26,13 +26,14 @@ from hopplus.agents.config import PlanningConfig
 from hopplus.agents.planner import Planner
 from hopplus.agents.player import Player
 from hopplus.core.extensions import thing_of
-from hopplus.core.mesh import MeshConfig
+from hopplus.core.mesh import usual_mesh
 from hopplus.evaluation.adaptation import all_lineups, by_belief, first_seat_returns, scripts, short_name
 from hopplus.evaluation.config import KINDS
 from hopplus.games.coplayers import Policy
 from hopplus.games.game import Game, GameSpec
 from hopplus.games.presets import make
 from hopplus.learning.config import LearnerConfig
+from hopplus.models.config import ActorCriticConfig
 from hopplus.planning.config import SearchConfig
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CONFIG, read_config, write_json
@@ -42,12 +43,12 @@ from hopplus.runs.training import Watcher, train
 from hopplus.runs.world_pretraining import load_world
 
 ORACLE = "oracle.json"
-LEARNER = LearnerConfig()
-"""How a responder learns; its devices are those of the calling run."""
-NUM_SEEDS = 3
+LEARNER = LearnerConfig(network=ActorCriticConfig(destinations=16))
+"""How a responder learns; its devices are those of the calling run. With destinations it needs a fifth of the steps."""
+NUM_SEEDS = 4
 SELECTION_EPISODES = 2_000
 """Episodes that choose the oracle; none of them counts for its return."""
-SMALL_BOARD, STEPS_SMALL, STEPS_LARGE = 16, 1_000_000, 2_000_000
+SMALL_BOARD, STEPS_SMALL, STEPS_LARGE = 16, 300_000, 400_000
 """The number of cells of a small board, and the environment steps of each seed on small and on larger boards."""
 SEARCH = PlanningConfig(kind="search", search=SearchConfig(trees=4, simulations=16, depth=8))
 SEARCH_EPISODES, SEARCH_SELECTION = 1_000, 400
@@ -138,7 +139,7 @@ def responder_config(settings: OracleSettings, lineup: Sequence[str]) -> RunConf
         co_players=lineup,
         seeds=NUM_SEEDS,
         steps=settings.steps,
-        learner=replace(LEARNER, mesh=MeshConfig(envs=settings.devices)),
+        learner=replace(LEARNER, mesh=usual_mesh(NUM_SEEDS, settings.devices)),
     )
     folder = folder_of(settings, lineup)
     if not (folder / CONFIG).exists():

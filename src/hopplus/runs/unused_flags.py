@@ -31,6 +31,8 @@ def unused_flags(learner: LearnerConfig) -> frozenset[str]:
         unused |= {"modelling.temperature", "modelling.final_temperature"}
     if not learner.modelling.max_grad_norm:
         unused.add("modelling.max_grad_norm")
+    if not learner.ppo.imagined_epochs:
+        unused.add("ppo.imagined_epochs")
     if learner.imagination.branch == "last":
         unused.add("imagination.branch")
     if learner.opponents.is_used or learner.world.is_used:
