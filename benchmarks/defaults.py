@@ -8,7 +8,8 @@ others    among agents that were trained without it (benchmarks/trained_others.p
 adaptation-4x4, adaptation-8x8
           its agent with every line-up of scripts; oracles are trained first, which takes an hour or more
 
-What `evaluate` prints is kept in results/, too.
+Parts with the size of a board also take --agent ppo, omg or hop. What `evaluate` prints of an agent on a board is kept
+in results/defaults_SIZE_AGENT.json.
 
     python benchmarks/defaults.py 4x4            one part
     python benchmarks/defaults.py cost --quick   a small version; nothing is written
@@ -34,7 +35,9 @@ from measure import PROGRAM, PROGRESS, print_json, print_table, timed_training
 
 FILE = Path("results/defaults.json")
 KINDS = "nearest_stag,nearest_hare,random,patient_stag(3)"
-EPISODES, QUICK_EPISODES = 1_000, 40
+EPISODES, QUICK_EPISODES, SEARCH_EPISODES = 1_000, 40, 60
+SEARCHING = ("hop", "direct_om")
+SEARCH = ["--planning.kind", "search", "--planning.trees", "4", "--planning.simulations", "16", "--planning.depth", "8"]
 SECONDS, QUICK_SECONDS = 3.0, 1.0
 """The least time of a turn, in the part of costs."""
 FROM_OTHERS = {
@@ -97,45 +100,61 @@ def cost(*, quick: bool) -> dict[str, Any]:
     return {"step_cost_ratio": own.microseconds / base.microseconds}
 
 
-def run_of(size: str, folder: Path, *, quick: bool) -> tuple[Path, float]:
+def run_of(agent: str, size: str, folder: Path, *, quick: bool) -> tuple[Path, float]:
     """The folder of the default command, and its seconds."""
-    run = folder / f"hop_plus-{size}{'-quick' if quick else ''}"
-    few = " --seeds 2 --steps 40000 --early-stop 0" if quick else ""
-    return run, timed_training(f"hop_plus --game stag-hunt-{size}{few}", run)
+    run = folder / f"{agent}-{size}{'-quick' if quick else ''}"
+    few = " --seeds 2 --steps 40000" if quick else ""
+    few += " --early-stop 0" if quick and agent == "hop_plus" else ""
+    return run, timed_training(f"{agent} --game stag-hunt-{size}{few}", run)
 
 
-def self_play(size: str, folder: Path, *, quick: bool) -> dict[str, Any]:
+def self_play(agent: str, size: str, folder: Path, *, quick: bool) -> dict[str, Any]:
     """How long the default command takes, and what its players get together."""
-    run, seconds = run_of(size, folder, quick=quick)
-    played = _evaluate(run, ["--episodes", str(10 * (QUICK_EPISODES if quick else EPISODES))])
+    run, seconds = run_of(agent, size, folder, quick=quick)
+    played = _evaluate(run, _search(agent, QUICK_EPISODES if quick else 10 * EPISODES))
     own = [seed["sampled"] for seed in played["per_seed"]]
     if not quick:
-        (FILE.parent / f"selfplay_{size}_hop_plus.json").write_text(json.dumps(played) + "\n")
+        keep(agent, size, {"minutes": seconds / 60, "self_play": played})
     rows = [("minutes", f"{seconds / 60:.1f}"), ("self-play, by seed", " ".join(f"{value:.2f}" for value in own))]
-    print_table(f"hopplus train hop_plus --game stag-hunt-{size}", ("what", "figure"), rows)
+    print_table(f"hopplus train {agent} --game stag-hunt-{size}", ("what", "figure"), rows)
     return {f"minutes_{size}": seconds / 60, f"self_play_{size}_lowest_seed": min(own)}
 
 
-def adaptation(size: str, folder: Path, *, quick: bool) -> dict[str, Any]:
+def adaptation(agent: str, size: str, folder: Path, *, quick: bool) -> dict[str, Any]:
     """What its agent gets with every line-up of scripts."""
-    run, _ = run_of(size, folder, quick=quick)
-    episodes, steps = (QUICK_EPISODES, ["--oracle-steps", "20000"]) if quick else (EPISODES, [])
+    run, _ = run_of(agent, size, folder, quick=quick)
+    steps = ["--oracle-steps", "20000"] if quick else []
     oracles = ["--oracles", str(folder / ("oracles-quick" if quick else "oracles"))]
-    series = ["--adaptation", "--kinds", KINDS, "--series", "10", "--episodes", str(episodes)]
-    adapted = _evaluate(run, [*series, *oracles, *steps])
+    series = ["--adaptation", "--kinds", KINDS, "--series", "10"]
+    adapted = _evaluate(run, [*series, *_search(agent, QUICK_EPISODES if quick else EPISODES), *oracles, *steps])
     if not quick:
-        (FILE.parent / f"series_{size}_hop_plus.json").write_text(json.dumps(adapted) + "\n")
+        keep(agent, size, {"adaptation": adapted})
     late = {row["lineup"]: row["late"]["sampled"] for row in adapted["lineups"]}
     mean, lowest = adapted["late"]["sampled"], min(late, key=lambda name: late[name]["estimate"])
     words = "{estimate:.3f} ({low:.3f} to {high:.3f})"
     rows = [("all line-ups", words.format(**mean)), (f"lowest, {lowest}", words.format(**late[lowest]))]
-    print_table(f"adaptation on {size}, episodes 5 to 10", ("line-ups", "normalised return"), rows)
+    print_table(f"adaptation of {agent} on {size}, episodes 5 to 10", ("line-ups", "normalised return"), rows)
     return {
         f"adaptation_{size}_mean": mean["estimate"],
         f"adaptation_{size}_lowest": late[lowest]["estimate"],
         f"adaptation_{size}_lowest_interval": [late[lowest]["low"], late[lowest]["high"]],
         f"adaptation_{size}_lowest_lineup": lowest,
     }
+
+
+def _search(agent: str, episodes: int) -> list[str]:
+    """The episodes of an evaluation; agents that learn from search also search when they act, in fewer of them."""
+    if agent in SEARCHING:
+        return ["--episodes", str(min(episodes, SEARCH_EPISODES)), *SEARCH]
+    return ["--episodes", str(episodes)]
+
+
+def keep(agent: str, size: str, found: dict[str, Any]) -> None:
+    """Add what was found to the file of an agent on a board."""
+    path = FILE.parent / f"defaults_{size}_{agent}.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    commands = [f"hopplus train {agent} --game stag-hunt-{size}"]
+    path.write_text(json.dumps({**known, "commands": commands, **found}) + "\n")
 
 
 def _evaluate(run: Path, flags: list[str]) -> dict[str, Any]:
@@ -157,6 +176,7 @@ def main() -> None:
     parser.add_argument("part", choices=(*FROM_OTHERS, "cost", *sizes, *(f"adaptation-{size}" for size in sizes)))
     parser.add_argument("--quick", action="store_true", help="a small version; nothing is written")
     parser.add_argument("--runs", type=Path, default=Path("runs/defaults"), help="where the runs are kept")
+    parser.add_argument("--agent", default="hop_plus", help="whose default command; for parts with a size of a board")
     given = parser.parse_args()
     if given.part in FROM_OTHERS:
         figures = of_benchmark(*FROM_OTHERS[given.part], quick=given.quick)
@@ -164,8 +184,8 @@ def main() -> None:
         figures = cost(quick=given.quick)
     else:
         measure = adaptation if given.part.startswith("adaptation") else self_play
-        figures = measure(given.part.removeprefix("adaptation-"), given.runs, quick=given.quick)
-    if not given.quick:
+        figures = measure(given.agent, given.part.removeprefix("adaptation-"), given.runs, quick=given.quick)
+    if not given.quick and given.agent == "hop_plus":
         merge(given.part, figures)
     print_json(figures, ["jax"])
 

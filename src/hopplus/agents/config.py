@@ -31,6 +31,11 @@ class OpponentsConfig:
         self.others.check()
         if self.goals.kind != "none" and not self.is_used:
             raise ValueError("--goals.kind needs opponent models; give --others.models each or shared")
+        if self.others.as_input and (self.goals.is_latent or not self.is_used):
+            raise ValueError(
+                "--others.as-input needs opponent models whose goals are not vectors or learned symbols; "
+                "give --goals.kind hindsight or none, and --others.models each"
+            )
 
 
 @dataclass(frozen=True)

@@ -367,6 +367,26 @@ class LatentGoals(Goals):
         return state.memory.total + added(state.memory.embedded, actions)
 
 
+def policy_inputs(
+    config: OpponentsConfig,
+    game: Game,
+    models: OpponentModels,
+    observation: Observation,
+    goals: Float32[Array, "others goal"],
+) -> Float32[Array, "others inputs"]:
+    """What a policy reads about its co-players: their goals and, if the settings say so, their predicted actions."""
+    if not config.others.as_input:
+        return goals
+    inputs = opponent_inputs(game, views_of_others(game.spec, observation))
+    predicted = jnp.where(inputs.legal, goal_model(config, game).expected(models, inputs, goals), 0.0)
+    return jnp.concatenate([goals, predicted], axis=-1)
+
+
+def num_policy_inputs(config: OpponentsConfig, game: Game) -> int:
+    """How many numbers a policy reads about one co-player."""
+    return goal_model(config, game).size + (game.spec.num_actions if config.others.as_input else 0)
+
+
 def goal_model(config: OpponentsConfig, game: Game) -> GoalModel:
     """The implementation that the settings name."""
     kinds = {"none": NoGoals, "hindsight": HindsightGoals, "continuous": LatentGoals, "discrete": LatentGoals}

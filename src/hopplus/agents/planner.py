@@ -103,7 +103,8 @@ class Planner(Policy):
 
     def evaluate(self, view: Observation, legal: Bool[Array, " actions"], others_state: PolicyState):
         """The own policy and critic, for `planning.model`."""
-        return actor_critic.apply(self.player.params, view, legal, others_state)
+        inputs = self.player.policy_inputs(view, others_state)
+        return actor_critic.apply(self.player.params, view, legal, inputs)
 
     def predict_others(self, views: Observation, legal: Bool[Array, "others actions"], others_state: PolicyState):
         """The action probabilities of co-players with these goals, for `planning.model`."""

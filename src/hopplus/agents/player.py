@@ -5,9 +5,10 @@ from dataclasses import replace
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float32
 
 from hopplus.agents.config import OpponentsConfig
-from hopplus.agents.goals import BeliefState, GoalModel, goal_model
+from hopplus.agents.goals import BeliefState, GoalModel, goal_model, policy_inputs
 from hopplus.agents.opponents import OpponentModels
 from hopplus.games.coplayers import Policy, PolicyState
 from hopplus.games.fields import Observation
@@ -40,9 +41,16 @@ class Player(Policy):
         """The beliefs after the co-players' last actions."""
         return replace(self.goals.update(self.opponents, observation, state), hidden=state.hidden)
 
+    def policy_inputs(
+        self, observation: Observation, goals: Float32[Array, "others goal"]
+    ) -> Float32[Array, "others inputs"]:
+        """What its policy reads about co-players with these goals."""
+        return policy_inputs(self.config, self.game, self.opponents, observation, goals)
+
     def __call__(self, observation, legal, state):
         state = self.update_beliefs(observation, state)
-        log_probabilities, _, hidden = self.params.step(state.hidden, observation, legal, state.goals)
+        inputs = self.policy_inputs(observation, state.goals)
+        log_probabilities, _, hidden = self.params.step(state.hidden, observation, legal, inputs)
         state = replace(state, hidden=hidden)
         if self.greedy:
             return jax.nn.one_hot(jnp.argmax(log_probabilities), legal.shape[0]), state

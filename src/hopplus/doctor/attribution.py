@@ -34,10 +34,10 @@ from hopplus.games.coplayers import PolicyState
 from hopplus.games.fields import Observation
 from hopplus.games.game import ego_order
 from hopplus.games.rollout import EnvState, Step, init_env, rollout
-from hopplus.learning.imagination import CoPlayerGoals, EgoGame, ImaginedPlayers
+from hopplus.learning.imagination import CoPlayerGoals, EgoGame, ImaginedPlayers, outputs_with
 from hopplus.learning.learner import by_seat, seats_of
 from hopplus.learning.opponent_data import next_events
-from hopplus.learning.rollout import PolicyOutput, collect
+from hopplus.learning.rollout import collect
 from hopplus.learning.state import LearnerState
 from hopplus.learning.trust import depth_of
 from hopplus.models.actor_critic import PolicyNetwork
@@ -223,10 +223,9 @@ def _returns(
     again = jax.tree.map(lambda leaf: jnp.repeat(leaf, DRAWS, axis=0), situations)
     first = jax.vmap(partial(from_view, game.spec))(again.view)
     world = PartlyTrueGame(jax.tree.map(lambda leaf: leaf[0], members), game, first, true)
-    players = PartlyTruePlayers(ImaginedPlayers(ego, models, game, config.opponents), params, seat_models, true)
-    output = PolicyOutput(
-        jnp.zeros((STARTS * DRAWS, 1), jnp.float32), jax.tree.map(lambda leaf: leaf[:, :1], again.beliefs)
-    )
+    imagined = ImaginedPlayers(ego, models, game, config.opponents)
+    players = PartlyTruePlayers(imagined, params, seat_models, true)
+    output = outputs_with(imagined, jax.tree.map(lambda leaf: leaf[:, :1], again.beliefs))
     co_players = CoPlayerGoals(again.goals, jnp.broadcast_to(true[4], (STARTS * DRAWS,)))
     envs = EnvState(first, (output, (co_players, again.beliefs)), jnp.zeros(STARTS * DRAWS, bool))
     act_key, env_key = jax.random.split(key)

@@ -70,7 +70,8 @@ def _decide(player: Player | Planner, game: Game, states: PyTree[Array], seat: i
     def one_step(beliefs: BeliefState, seen):
         observation, legal = seen
         beliefs = own.update_beliefs(observation, beliefs)
-        log_probabilities, _, hidden = own.params.step(beliefs.hidden, observation, legal, beliefs.goals)
+        inputs = own.policy_inputs(observation, beliefs.goals)
+        log_probabilities, _, hidden = own.params.step(beliefs.hidden, observation, legal, inputs)
         beliefs = replace(beliefs, hidden=hidden)
         plan = player.plan(observation, beliefs) if isinstance(player, Planner) else None
         return beliefs, (jnp.exp(log_probabilities), beliefs, plan)

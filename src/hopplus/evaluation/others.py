@@ -109,7 +109,8 @@ def _expect(game: Game, player: Player, observation, legal, goal) -> Float32[Arr
 
 
 def _act(player: Player, observation, legal, goal) -> Float32[Array, " actions"]:
-    return jnp.exp(actor_critic.apply(player.params, observation, legal, goal)[0])
+    inputs = player.policy_inputs(observation, goal)
+    return jnp.exp(actor_critic.apply(player.params, observation, legal, inputs)[0])
 
 
 def judge(game: Game, watched: Watched, names: Sequence[str]) -> dict[str, Any]:

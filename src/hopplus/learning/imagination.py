@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.agents.config import OpponentsConfig
-from hopplus.agents.goals import BeliefState, GoalModel, goal_model
+from hopplus.agents.goals import BeliefState, GoalModel, goal_model, policy_inputs
 from hopplus.agents.opponents import OpponentModels
 from hopplus.core.devices import shard_samples
 from hopplus.core.numerics import Metrics, count_rows, evenly_spread, spread, weighted_mean
@@ -35,7 +35,7 @@ from hopplus.learning import replay
 from hopplus.learning.config import ImaginationConfig, LearnerConfig
 from hopplus.learning.ppo import Batch, make_batch
 from hopplus.learning.replay import Kept
-from hopplus.learning.rollout import PolicyOutput, Trajectory, collect
+from hopplus.learning.rollout import PolicyOutput, Trajectory, collect, no_inputs
 from hopplus.learning.trust import depth_of, mixed, weights_by_depth
 from hopplus.models import actor_critic
 from hopplus.models.actor_critic import PolicyNetwork
@@ -69,12 +69,13 @@ class ImaginedPlayers(eqx.Module):
     def init(self) -> PolicyState:
         spec = self.game.spec
         co_players = CoPlayerGoals(jnp.zeros((spec.num_agents - 1, self.goals.size)), jnp.bool_(False))
-        return _output(self.goals.start()), co_players
+        output = replace(_output(self.goals.start()), inputs=no_inputs(self.config, self.game, 1))
+        return output, co_players
 
     def next_episode(self, state: PolicyState) -> PolicyState:
         output, co_players = state
-        known = _output(self.goals.next_episode(_only(output.beliefs)))
         fresh, _ = self.init()
+        known = replace(_output(self.goals.next_episode(_only(output.beliefs))), inputs=fresh.inputs)
         return jax.tree.map(partial(jnp.where, co_players.is_counterfactual), fresh, known), co_players
 
     def __call__(
@@ -83,7 +84,8 @@ class ImaginedPlayers(eqx.Module):
         output, co_players = state
         view = jax.tree.map(lambda leaf: leaf[0], observations)
         beliefs = self.goals.update(self.opponents, view, _only(output.beliefs))
-        log_probabilities, value = actor_critic.apply(self.params, view, legal[0], beliefs.goals)
+        inputs = policy_inputs(self.config, self.game, self.opponents, view, beliefs.goals)
+        log_probabilities, value = actor_critic.apply(self.params, view, legal[0], inputs)
         has_goal = co_players.is_counterfactual | self.goals.is_drawn
         goal = jnp.where(has_goal, co_players.goals, beliefs.goals)
         views = jax.tree.map(lambda leaf: leaf[1:], observations)
@@ -91,7 +93,18 @@ class ImaginedPlayers(eqx.Module):
         pursued = self.goals.pursue(predicted, co_players.goals)
         predicted = jnp.where(co_players.is_counterfactual, pursued, predicted)
         probabilities = jnp.concatenate([jnp.exp(log_probabilities)[None], predicted])
-        return probabilities, (_output(beliefs, value), co_players)
+        output = _output(beliefs, value)
+        if self.config.others.as_input:
+            output = replace(output, inputs=inputs[None])
+        return probabilities, (output, co_players)
+
+
+def outputs_with(players: ImaginedPlayers, beliefs: BeliefState) -> PolicyOutput:
+    """The output of egos that have these beliefs, [envs, 1], and have not acted yet."""
+    first, _ = players.init()
+    num_envs = len(beliefs.goals)
+    first = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_envs, *leaf.shape)), first)
+    return replace(first, beliefs=beliefs)
 
 
 def _output(beliefs: BeliefState, value: Float32[Array, ""] | None = None) -> PolicyOutput:
@@ -271,7 +284,7 @@ def imagine(
     fresh = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_envs, *leaf.shape)), players.init()[0].beliefs)
     from_real = jax.tree.map(lambda leaf: leaf[:, None], begin.beliefs)
     beliefs = _where_envs(co_players.is_counterfactual, fresh, from_real)
-    output = PolicyOutput(jnp.zeros((num_envs, 1), jnp.float32), beliefs)
+    output = outputs_with(players, beliefs)
     first = jax.tree.map(lambda leaf: leaf[np.arange(num_envs) % len(begin.starts["time"])], world.starts)
     states = _where_envs(co_players.is_counterfactual, first, jax.vmap(partial(from_view, spec))(begin.views))
     envs = shard_samples(EnvState(states, (output, co_players), jnp.zeros(num_envs, bool)))

@@ -16,7 +16,7 @@ from jax.sharding import NamedSharding
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.agents import opponents as opponent_models
-from hopplus.agents.goals import goal_model
+from hopplus.agents.goals import goal_model, num_policy_inputs
 from hopplus.agents.opponents import OpponentModels
 from hopplus.core.devices import by_seeds, on_seeds, over_devices
 from hopplus.core.numerics import Metrics, map_rows
@@ -81,8 +81,9 @@ def init_learner(config: LearnerConfig, task: Task, key: Key[Array, ""]) -> Lear
         member_keys = jax.random.split(stream(key, "world parameters"), config.world.members)
         init_member = partial(init_world, config.world, spec)
         members = jax.vmap(lambda key: init_trained(worlds.optimizer(), init_member(key=key)))(member_keys)
+    num_inputs = num_policy_inputs(config.opponents, task.game)
     return Learner(
-        policy=task.agent.init(config, spec, size, key=stream(key, "network")),
+        policy=task.agent.init(config, spec, num_inputs, key=stream(key, "network")),
         opponents=init_trained(opponents.optimizer(), models),
         world=members,
     )
@@ -192,9 +193,8 @@ def policy_batch(
         steps = episodes.ranked(running, steps, config.ppo.ranked_reward)
     if (kinds := steps.kinds) is None:
         return make_batch(config.ppo, steps, last_values)
-    size = goal_model(config.opponents, task.game).size
     steps = utilities.paid(task.game.spec, steps, config.utilities.reward * value_scale(task))
-    return utilities.with_kinds(task.game.spec, make_batch(config.ppo, steps, last_values), kinds, size)
+    return utilities.with_kinds(task.game.spec, make_batch(config.ppo, steps, last_values), kinds)
 
 
 def learn_all(

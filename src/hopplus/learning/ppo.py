@@ -51,7 +51,8 @@ class Batch(eqx.Module):
     observation: Observation
     legal: Bool[Array, "*batch actions"]
     goals: Float32[Array, "*batch others goal"]
-    """The co-players' goals as the seat inferred them; no gradient reaches the models that inferred them."""
+    """The co-players' goals as the seat inferred them, and what else its policy reads about them; no gradient reaches
+    the models that inferred them."""
     actions: Int32[Array, "*batch"]
     log_probabilities: Float32[Array, "*batch"]
     """Of the actions, under the policy that took them."""
@@ -84,7 +85,7 @@ def make_batch(config: PPOConfig, steps: Trajectory, last_values: Float32[Array,
     return Batch(
         observation=jax.tree.map(by_seat, steps.observation),
         legal=by_seat(steps.legal),
-        goals=by_seat(steps.goals),
+        goals=by_seat(steps.goals if steps.inputs is None else steps.inputs),
         actions=by_seat(steps.actions),
         log_probabilities=by_seat(steps.log_probabilities),
         values=values,

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt32
 
 from hopplus.agents.config import OpponentsConfig, PlanningConfig
-from hopplus.agents.goals import BeliefState, GoalModel, goal_model
+from hopplus.agents.goals import BeliefState, GoalModel, goal_model, num_policy_inputs, policy_inputs
 from hopplus.agents.opponents import OpponentModels
 from hopplus.agents.planner import Planner
 from hopplus.agents.player import Player
@@ -39,6 +39,8 @@ class PolicyOutput(eqx.Module):
     """What each seat is after (`learning.utilities`); None where all are after the game's reward."""
     next_kinds: Int32[Array, "*batch seats"] | None = None
     """The same, from the next episode on."""
+    inputs: Float32[Array, "*batch seats others inputs"] | None = None
+    """What the policies read about their co-players; None: the goals."""
 
 
 class Seats(eqx.Module):
@@ -71,7 +73,9 @@ class Seats(eqx.Module):
         first = replace(self.goals.start(), hidden=self.params.start())
         by_seat = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.num_learning, *leaf.shape)), first)
         kinds = jnp.zeros(self.num_learning, jnp.int32) if self.has_kinds else None
-        output = PolicyOutput(jnp.zeros(self.num_learning, jnp.float32), by_seat, by_seat.hidden, kinds, kinds)
+        values = jnp.zeros(self.num_learning, jnp.float32)
+        inputs = no_inputs(self.config, self.game, self.num_learning)
+        output = PolicyOutput(values, by_seat, by_seat.hidden, kinds, kinds, inputs)
         return output, self.co_players.init()
 
     def next_episode(self, state: PolicyState) -> PolicyState:
@@ -83,7 +87,7 @@ class Seats(eqx.Module):
             beliefs = jax.tree.map(lambda known, fresh: jnp.where(met, known, fresh), beliefs, first.beliefs)
         beliefs = replace(beliefs, hidden=first.hidden)
         kinds = output.next_kinds
-        output = PolicyOutput(jnp.zeros_like(output.values), beliefs, first.hidden, kinds, kinds)
+        output = PolicyOutput(jnp.zeros_like(output.values), beliefs, first.hidden, kinds, kinds, first.inputs)
         return output, self.co_players.next_episode(others_state)
 
     def __call__(
@@ -91,7 +95,7 @@ class Seats(eqx.Module):
     ) -> tuple[Float32[Array, "agents actions"], PolicyState]:
         learning, others = slice(None, self.num_learning), slice(self.num_learning, None)
         output, others_state = state
-        probabilities, values, beliefs = jax.vmap(self._one_seat)(
+        probabilities, values, beliefs, inputs = jax.vmap(self._one_seat)(
             self.params,
             self.opponents,
             jax.tree.map(lambda leaf: leaf[learning], observations),
@@ -101,7 +105,8 @@ class Seats(eqx.Module):
             self.plan_keys,
             self.worlds,
         )
-        output = replace(output, values=values, beliefs=beliefs, hidden=output.beliefs.hidden)
+        inputs = inputs if self.config.others.as_input else None
+        output = replace(output, values=values, beliefs=beliefs, hidden=output.beliefs.hidden, inputs=inputs)
         if not self.co_players.policies:
             return probabilities, (output, others_state)
         seen = jax.tree.map(lambda leaf: leaf[others], observations)
@@ -109,26 +114,33 @@ class Seats(eqx.Module):
         return jnp.concatenate([probabilities, scripted]), (output, others_state)
 
     def _one_seat(self, params, opponents, observation, legal, beliefs, kind, plan_key, world):
-        """Action probabilities, value and beliefs of one learning seat."""
+        """Action probabilities, value, beliefs and what the policy read of one learning seat."""
         hidden, beliefs = beliefs.hidden, self.goals.update(opponents, observation, beliefs)
-        goals = beliefs.goals
+        read = inputs = policy_inputs(self.config, self.game, opponents, observation, beliefs.goals)
         if kind is not None:
             legal = legal_for(self.game.spec, legal, kind)
-            goals = jnp.concatenate([goals, own_goal(kind, self.goals.size)[None]])
-        log_probabilities, value, hidden = params.step(hidden, observation, legal, goals)
+            read = jnp.concatenate([inputs, own_goal(kind, inputs.shape[-1])[None]])
+        log_probabilities, value, hidden = params.step(hidden, observation, legal, read)
         beliefs = replace(beliefs, hidden=hidden)
         if kind is not None:
             by_chance = jnp.log(jnp.maximum(uniform(legal), LEAST))
             log_probabilities = jnp.where(acts_at_random(self.game.spec, kind), by_chance, log_probabilities)
         if not self.planning.is_used:
-            return jnp.exp(log_probabilities), value, beliefs
+            return jnp.exp(log_probabilities), value, beliefs, inputs
         player = Player(params, opponents, self.game, self.config)
         game = self.game
         if world is not None:
             game = LearnedGame(world, game, jax.tree.map(lambda leaf: leaf[None], from_view(game.spec, observation)))
         planner = Planner(player, game, self.planning, self.discount)
         plan = planner.plan(observation, beliefs, None if plan_key is None else jax.random.wrap_key_data(plan_key))
-        return planner.explore(plan, log_probabilities), value, beliefs
+        return planner.explore(plan, log_probabilities), value, beliefs, inputs
+
+
+def no_inputs(config: OpponentsConfig, game: Game, num_seats: int) -> Float32[Array, "seats others inputs"] | None:
+    """The inputs of policies that have not acted yet, if they are more than goals."""
+    if not config.others.as_input:
+        return None
+    return jnp.zeros((num_seats, game.spec.num_agents - 1, num_policy_inputs(config, game)), jnp.float32)
 
 
 def own_goal(kind: Int32[Array, "*batch"], size: int) -> Float32[Array, "*batch goal"]:
@@ -165,6 +177,8 @@ class Trajectory(eqx.Module):
     values: Float32[Array, "*batch seats"]
     goals: Float32[Array, "*batch seats others goal"]
     """The co-players' goals as each learning seat inferred them."""
+    inputs: Float32[Array, "*batch seats others inputs"] | None
+    """What the policies read about their co-players; None: the goals."""
     rewards: Float32[Array, "*batch agents"]
     """Of all seats, for episode statistics; a seat learns from its own."""
     events: Bool[Array, "*batch events agents"]
@@ -233,6 +247,7 @@ def _record(game: Game, num_learning: int, with_transitions: bool, with_plans: b
         best=jnp.max(step.probabilities, axis=-1),
         values=output.values,
         goals=output.beliefs.goals,
+        inputs=output.inputs,
         rewards=step.rewards,
         events=game.events(step.state, step.actions, step.after, step.rewards),
         in_game=~game.terminated(step.state),

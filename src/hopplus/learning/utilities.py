@@ -73,12 +73,12 @@ def reached(spec: GameSpec, steps: Trajectory) -> Metrics:
     return metrics
 
 
-def with_kinds(spec: GameSpec, batch: Batch, kinds: Int32[Array, "envs time seats"], size: int) -> Batch:
+def with_kinds(spec: GameSpec, batch: Batch, kinds: Int32[Array, "envs time seats"]) -> Batch:
     """The samples [seats, envs, time] with the own kind after the co-players' goals, and without random play.
 
     Legal actions are those that the seat chose from.
     """
     kinds = jnp.moveaxis(kinds, 2, 0)
-    goals = jnp.concatenate([batch.goals, own_goal(kinds, size)[..., None, :]], axis=-2)
+    goals = jnp.concatenate([batch.goals, own_goal(kinds, batch.goals.shape[-1])[..., None, :]], axis=-2)
     legal = legal_for(spec, batch.legal, kinds)
     return replace(batch, goals=goals, legal=legal, active=batch.active & ~acts_at_random(spec, kinds))

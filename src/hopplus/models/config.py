@@ -88,6 +88,8 @@ class OthersConfig:
     """Width of the two layers that read the whole view."""
     keys: int = 8
     """Width of what is compared with the goal at every cell."""
+    as_input: bool = False
+    """Whether the policy and the critic also read the predicted action probabilities of every co-player."""
 
     def check(self) -> None:
         """Raise if a setting is out of range."""

@@ -43,7 +43,7 @@ ADDED: Settings = {
         "network": {"destinations": 0},
         "ppo": {"imagined_epochs": 0},
         "world": {"walker_weight": 2.0},
-        "opponents": {"goals": {"posterior": "additive"}},
+        "opponents": {"goals": {"posterior": "additive"}, "others": {"as_input": False}},
         "modelling": {"temperature": 1.0, "final_temperature": 1.0, "max_grad_norm": 0.0},
     },
 }

@@ -27,6 +27,8 @@ def unused_flags(learner: LearnerConfig) -> frozenset[str]:
     elif not goals.is_latent:
         unused |= {f"modelling.{name}" for name in LATENT_ONLY}
         unused |= {"goals"} if goals.kind == "none" else {f"goals.{name}" for name in LATENT_NETWORKS}
+    if goals.is_latent or not learner.opponents.others.as_input:
+        unused.add("others.as_input")
     if goals.kind != "discrete":
         unused |= {"modelling.temperature", "modelling.final_temperature"}
     if not learner.modelling.max_grad_norm:
