@@ -1,5 +1,6 @@
 """`hopplus VERB`: parse a command line and run the verb. Only the modules of that verb are imported."""
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -41,6 +42,8 @@ def main(arguments: list[str] | None = None) -> int:
     except NonFiniteRunError as error:
         print(f"hopplus: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError, ImportError) as error:
         print(f"hopplus: {error}", file=sys.stderr)
         return 2
@@ -73,4 +76,10 @@ def entry() -> None:
             sys.exit(f"hopplus: give a folder, or {OFF}, after {CACHE}")
         place, typed = typed[1], typed[2:]
     use_cache(place)
-    sys.exit(main(typed))
+    try:
+        code = main(typed)
+        sys.stdout.flush()
+    except BrokenPipeError:  # as in `hopplus runs | head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)

@@ -148,7 +148,7 @@ def _describe(config: PretrainConfig, episodes: Path | None) -> dict[str, Any]:
 def _open(out: Path, config: PretrainConfig, episodes: Path | None) -> None:
     wanted = json.loads(json.dumps(_describe(config, episodes)))
     if (out / CONFIG).exists():
-        written = _read_json(out / CONFIG)
+        written = read_json(out / CONFIG)
         is_same = {**written.get("settings", {}), "epochs": config.epochs} == wanted["settings"]
         if written.get("settings", {}).get("epochs", 0) > config.epochs:
             raise ValueError(f"{out} holds a pretraining of more epochs; give --epochs {written['settings']['epochs']}")
@@ -156,13 +156,20 @@ def _open(out: Path, config: PretrainConfig, episodes: Path | None) -> None:
             raise ValueError(
                 f"{out} holds a pretraining with other settings; give the same settings, or another folder with --out"
             )
-    elif out.exists() and (out.is_file() or any(out.iterdir())):
-        raise ValueError(f"{out} is not empty and holds no pretraining; give another folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
+    else:
+        make_empty_folder(out)
     write_json(out / CONFIG, wanted)
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def make_empty_folder(out: Path) -> None:
+    """Make the folder of a new pretraining; raises if there is something else in it."""
+    if out.exists() and (out.is_file() or any(out.iterdir())):
+        raise ValueError(f"{out} is not empty and holds no pretraining; give another folder with --out")
+    out.mkdir(parents=True, exist_ok=True)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The settings of a pretraining, as they were written."""
     if not path.is_file():
         raise ValueError(f"{path.parent} has no {CONFIG}; give the folder that `hopplus pretrain --out` wrote")
     try:
@@ -177,7 +184,7 @@ def _lines(out: Path) -> list[str]:
 
 def load_pretrained(folder: Path) -> tuple[PretrainConfig, OpponentModels]:
     """The settings of a pretraining and its opponent models after the last epoch."""
-    written = _read_json(folder / CONFIG)
+    written = read_json(folder / CONFIG)
     if "settings" not in written:
         raise ValueError(f"{folder} holds no pretraining; give the folder that `hopplus pretrain --out` wrote")
     config = _read_settings(folder, migrated_pretraining(written, folder / CONFIG))

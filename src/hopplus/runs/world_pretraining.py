@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +33,7 @@ from hopplus.runs.checkpoints import Checkpoints
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, CONFIG, METRICS, read_settings, write_json, write_whole
 from hopplus.runs.formats import FORMAT
+from hopplus.runs.pretraining import make_empty_folder, read_json
 
 EPISODES_AT_ONCE = 256
 FIGURES = ("exact_next_state", "observation_mse", "reward_mse", "end_error", "paid_recall", "open_loop_exact")
@@ -96,27 +96,16 @@ def _open(out: Path, config: WorldPretrainConfig) -> None:
     about = {"format": FORMAT, "version": __version__, "game_name": spec.name, "game_version": spec.version}
     wanted = json.loads(json.dumps({"about": about, "world_settings": asdict(config)}))
     if (out / CONFIG).exists():
-        if _read(out).get("world_settings") != wanted["world_settings"]:
+        if read_json(out / CONFIG).get("world_settings") != wanted["world_settings"]:
             raise ValueError(f"{out} holds something else; give the same settings, or another folder with --out")
         return
-    if out.exists() and (out.is_file() or any(out.iterdir())):
-        raise ValueError(f"{out} is not empty and holds no pretraining; give another folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
+    make_empty_folder(out)
     write_json(out / CONFIG, wanted)
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    try:
-        return json.loads((folder / CONFIG).read_text())
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"{folder / CONFIG} cannot be read ({error}); give the folder that `hopplus pretrain --world --out` wrote"
-        ) from None
 
 
 def load_world(folder: Path) -> tuple[WorldPretrainConfig, WorldModel]:
     """The settings of a pretrained world, and its members, stacked."""
-    written = _read(folder)
+    written = read_json(folder / CONFIG)
     if "world_settings" not in written:
         raise ValueError(f"{folder} holds no world; give the folder that `hopplus pretrain --world --out` wrote")
     config = read_settings(WorldPretrainConfig, written["world_settings"])

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import tyro
 
-from hopplus.cli.verbs.types import Switch
+from hopplus.cli.verbs.types import Folder, Switch
 
 File = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-Folder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
 
 
 @dataclass(frozen=True)

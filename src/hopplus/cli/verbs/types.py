@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import tyro
 
 GameName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="GAME")]
+Folder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
 RunPath = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
 Switch = tyro.conf.FlagCreatePairsOff[bool]
 
