@@ -59,6 +59,8 @@ IDEAS = {
     "real ratio .4": "--imagination.real-ratio 0.4",
     "half of the gradient steps of the models": "--world-training.minibatches 4 --modelling.minibatches 2",
     "imagined samples in one epoch": "--ppo.imagined-epochs 1",
+    "imagined samples in one epoch, minibatches of 160": "--ppo.imagined-epochs 1 --ppo.minibatch-size 160",
+    "imagined samples in two epochs, minibatches of 256": "--ppo.imagined-epochs 2 --ppo.minibatch-size 256",
     "16 envs, real ratio .4, imagined samples in one epoch": "--envs 16 --imagination.real-ratio 0.4 "
     "--ppo.imagined-epochs 1 --ppo.minibatch-size 384",
     "32 envs, real ratio .4, imagined samples in one epoch": "--envs 32 --imagination.real-ratio 0.4 "
@@ -227,6 +229,7 @@ def compare_ideas(folder: Path, seeds: int) -> dict[str, Any]:
             "flags": IDEAS.get(name, ""),
             "step_cost_ratio": cost[name] / cost["ppo"],
             "steps": [step if step < np.inf else None for step in steps_to_goal(run).tolist()],
+            "reached": reached(steps_to_goal(run)),
             "final_return": asdict(final_return(run)),
             "seconds_to_goal": seconds_to_goal(run, seconds[name]),
         }
