@@ -13,29 +13,36 @@ import numpy as np
 
 from hopplus.runs.command import train_command
 from hopplus.runs.folder import read_config
-from hopplus.runs.records import RETURN_TAG, read_run
+from hopplus.runs.records import RETURN_TAG, Recorded, read_run
 from measure import print_json, print_table
 
 SHARE = 0.1
 
 
-def course(folder: Path) -> dict[str, Any]:
-    """The mean return of the best stretch and of the last one, and the steps after which they end."""
-    run = read_run(folder)
+def stretches(run: Recorded) -> dict[str, Any]:
+    """The mean return of the best stretch and of the last one, and the steps after which the best one ends."""
     returns = np.nanmean(run.metrics[RETURN_TAG], axis=1)
     length = max(1, round(SHARE * run.num_updates))
     means = np.convolve(returns, np.full(length, 1 / length), mode="valid")
     best = int(means.argmax())
     return {
-        "run": folder.name,
-        "agent": run.config["agent"],
-        "seeds": run.num_seeds,
-        "env_steps": int(run.env_steps[-1]),
         "updates": length,
         "best": float(means[best]),
         "best_at": int(run.env_steps[best + length - 1]),
         "last": float(means[-1]),
         "last_over_best": float(means[-1] / means[best]),
+    }
+
+
+def course(folder: Path) -> dict[str, Any]:
+    """A run, its best stretch and its last one."""
+    run = read_run(folder)
+    return {
+        "run": folder.name,
+        "agent": run.config["agent"],
+        "seeds": run.num_seeds,
+        "env_steps": int(run.env_steps[-1]),
+        **stretches(run),
     }
 
 

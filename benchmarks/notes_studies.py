@@ -1,0 +1,164 @@
+"""What the studies of examples/notes found: results/notes_NAME.json for each study.
+
+Run the studies first; a study resumes where it was stopped:
+
+    hopplus study run examples/notes/value_loss.toml --out studies/notes/value_loss
+    python benchmarks/notes_studies.py value_loss            one study
+    python benchmarks/notes_studies.py                       all that are there
+    python benchmarks/notes_studies.py value_loss --quick    print it, write nothing
+
+Of each variant: return, value losses on real and imagined data, recall of the opponent model by action, returns by seat
+with Page's test, the world's exactness over 1 to 10 steps (measured with `hopplus evaluate TRIAL --world`), and whether
+the return fell after its best. Final figures are means over the last fifth of training, with 95% intervals over seeds.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hopplus.evaluation.statistics import page_trend, seed_band, seed_interval
+from hopplus.runs.records import FINAL_SHARE, RETURN_TAG, Recorded, read_run
+from hopplus.runs.studies.study import Study, open_study
+from hopplus.runs.studies.summary import answer
+from measure import PROGRAM, PROGRESS, print_json, print_table
+from rise_and_fall import stretches
+
+POINTS = 40
+LOSSES = {
+    "value_loss": "policy/value_loss",
+    "value_loss_real": "policy/value_loss_real",
+    "value_loss_imagined": "policy/value_loss_imagined",
+}
+CURVES = {"return": RETURN_TAG, **LOSSES, "top1": "moa/top1", "ce_loss": "moa/ce_loss", "board_error": "wm/board_error"}
+RECALL, SEATS = "moa/recall/", "charts/episodic_return/player_"
+COLLAPSED = 0.05
+"""An action whose recall is lower is never predicted."""
+
+
+def final(run: Recorded, tag: str) -> np.ndarray:
+    """The mean of each seed over the last fifth of training."""
+    values = run.metrics[tag]
+    return np.nanmean(values[-max(1, round(FINAL_SHARE * len(values))) :], axis=0)
+
+
+def curve(run: Recorded, tag: str) -> dict[str, list[float | None]]:
+    """Mean and interval over seeds in equal parts of the run."""
+    parts = np.array_split(np.arange(run.num_updates), min(POINTS, run.num_updates))
+    band = seed_band(np.stack([np.nanmean(run.metrics[tag][part], axis=0) for part in parts]))
+    numbers = {"mean": band.mean, "low": band.low, "high": band.high}
+    known = {name: [round(value, 4) if np.isfinite(value) else None for value in of] for name, of in numbers.items()}
+    return {"steps": [int(run.env_steps[part[-1]]) for part in parts], **known}
+
+
+def of_variant(run: Recorded) -> dict[str, Any]:
+    """The figures of one variant."""
+    curves = {name: curve(run, tag) for name, tag in CURVES.items() if tag in run.metrics}
+    recall = {tag.removeprefix(RECALL): tag for tag in run.metrics if tag.startswith(RECALL)}
+    curves |= {f"recall of {action}": curve(run, tag) for action, tag in recall.items()}
+    seats = np.stack([final(run, tag) for tag in sorted(run.metrics) if tag.startswith(SEATS)], axis=1)
+    found = {
+        "seeds": run.num_seeds,
+        "env_steps": int(run.env_steps[-1]),
+        "minutes": float(run.timing["seconds"].sum() / 60),
+        "return": asdict(seed_interval(final(run, RETURN_TAG))),
+        "by_seed": final(run, RETURN_TAG).tolist(),
+        **{name: asdict(seed_interval(final(run, tag))) for name, tag in LOSSES.items() if tag in run.metrics},
+        "seats": [asdict(seed_interval(seat)) for seat in seats.T],
+        "seats_by_seed": seats.tolist(),
+        "spread_of_seats": float(np.ptp(seats.mean(axis=0))),
+        "trend": asdict(page_trend(seats)) if run.num_seeds > 1 else None,
+        **stretches(run),
+        "curves": curves,
+    }
+    if recall:
+        finals = {action: asdict(seed_interval(final(run, tag))) for action, tag in recall.items()}
+        never = [action for action, interval in finals.items() if interval["estimate"] < COLLAPSED]
+        found |= {"recall": finals, "never_predicted": never}
+    if run.world is not None:
+        found["world"] = run.world
+    return found
+
+
+def summary(study: Study, folder: Path, *, with_worlds: bool) -> dict[str, Any]:
+    """What a study found; trials that are not done are left out."""
+    variants: dict[str, Any] = {}
+    for trial in study.all_trials():
+        place = folder / trial.place
+        if not trial.is_done(folder):
+            PROGRESS.print(f"{place} is not done")
+            continue
+        if with_worlds and trial.config.learner.world.is_used and read_run(place).world is None:
+            subprocess.run([*PROGRAM, "evaluate", str(place), "--world"], check=True, stdout=sys.stderr)
+        variants[trial.variant] = of_variant(read_run(place))
+    answers = [answer(study, folder, question) for question in study.questions]
+    return {
+        "about": study.about,
+        "variants": variants,
+        "answers": [
+            {"ask": one.question.ask, "compare": one.question.compare, **asdict(one.difference), "verdict": one.verdict}
+            for one in answers
+            if one is not None
+        ],
+    }
+
+
+def print_summary(name: str, found: dict[str, Any]) -> None:
+    words = "{estimate:.2f} ({low:.2f} to {high:.2f})"
+    rows = []
+    for variant, one in found["variants"].items():
+        trend = one["trend"]
+        rows.append(
+            (
+                variant,
+                words.format(**one["return"]),
+                words.format(**one["value_loss_real"]) if "value_loss_real" in one else "-",
+                words.format(**one["value_loss_imagined"]) if "value_loss_imagined" in one else "-",
+                "-" if trend is None else f"{trend['direction']}, p {trend['p_value']:.2f}",
+                f"{one['last_over_best']:.2f}",
+                ", ".join(one["never_predicted"]) if "never_predicted" in one else "-",
+                f"{one['minutes']:.0f}",
+            )
+        )
+    heads = (
+        "variant",
+        "return",
+        "value loss, real",
+        "value loss, imagined",
+        "seats",
+        "last over best",
+        "actions never predicted",
+        "minutes",
+    )
+    print_table(f"{name}: {found['about']}", heads, rows)
+    for one in found["answers"]:
+        print(f"{one['ask']} {one['verdict']}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="studies; all that are there if none is named")
+    parser.add_argument("--studies", type=Path, default=Path("studies/notes"), help="the folder of the studies")
+    parser.add_argument("--quick", action="store_true", help="print it, write nothing, measure no world")
+    given = parser.parse_args()
+    names = given.names or sorted(path.name for path in given.studies.iterdir() if path.is_dir())
+    summaries = {}
+    for name in names:
+        folder = given.studies / name
+        found = summary(open_study(folder), folder, with_worlds=not given.quick)
+        print_summary(name, found)
+        command = f"hopplus study run examples/notes/{name}.toml --out studies/notes/{name}"
+        if not given.quick:
+            written = {"commands": [command, f"python benchmarks/notes_studies.py {name}"], **found}
+            Path(f"results/notes_{name}.json").write_text(json.dumps(written) + "\n")
+        summaries[name] = {variant: one["return"]["estimate"] for variant, one in found["variants"].items()}
+    print_json({"returns": summaries}, ["jax"])
+
+
+if __name__ == "__main__":
+    main()
