@@ -21,7 +21,7 @@ from hopplus.report.curves import MUTED
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
-COLOURS = [*colormaps["tab10"].colors]
+COLOURS = [colormaps["tab10"](index) for index in range(10)]
 Variants = dict[str, Any]
 
 
