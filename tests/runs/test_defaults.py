@@ -30,6 +30,14 @@ def test_a_flag_wins_over_the_table():
     assert read(["ppo", "--out", "run"]).config.steps == STEPS == RunConfig().steps
 
 
+def test_python_changes_settings_of_parts_by_their_flags():
+    config = RunConfig.for_agent("hop_plus", learner={"envs": 4, "imagination.real_ratio": 0.5})
+    assert (config.learner.envs, config.learner.imagination.real_ratio) == (4, 0.5)
+    assert config.learner.imagination.explore == RunConfig(agent="hop_plus").learner.imagination.explore
+    with pytest.raises(TypeError, match="no_such"):
+        RunConfig.for_agent("ppo", learner={"ppo.no_such": 1})
+
+
 def test_other_games_have_the_settings_of_the_named_agent():
     assert learner_of("hop_plus", game="snowdrift-8x8") == learner_of("hop_plus")
     assert defaults_of("hop_plus", object()) == defaults_of(object(), GAME) == defaults_of("ppo", GAME)

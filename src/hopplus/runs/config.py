@@ -11,7 +11,7 @@ from hopplus.core.extensions import named
 from hopplus.core.names import TEXT
 from hopplus.learning.config import LearnerConfig
 from hopplus.runs.agents import learner_of, own_agent, parts_of
-from hopplus.runs.defaults import GAME, defaults_of
+from hopplus.runs.defaults import GAME, defaults_of, with_setting
 
 if TYPE_CHECKING:  # settings are read without JAX; games and learners need it
     from collections.abc import Sequence
@@ -70,12 +70,14 @@ class RunConfig:
 
     @staticmethod
     def for_agent(agent: AgentName, *, learner: dict[str, Any] | None = None, **settings: Any) -> "RunConfig":
-        """The settings of a named agent, with changes.
+        """The settings of a named agent, with changes; those of the learner by field, as in its flags.
 
-        `RunConfig.for_agent("hop_plus", game="stag-hunt-4x4", seeds=3, learner={"envs": 8})`
+        `RunConfig.for_agent("hop_plus", seeds=3, learner={"envs": 8, "imagination.real_ratio": 0.5})`
         """
-        usual = learner_of(agent, game=settings.get("game", GAME))
-        return RunConfig(agent=agent, learner=replace(usual, **(learner or {})), **settings)
+        changed = learner_of(agent, game=settings.get("game", GAME))
+        for name, value in (learner or {}).items():
+            changed = with_setting(changed, name, value)
+        return RunConfig(agent=agent, learner=changed, **settings)
 
     def __post_init__(self):
         for name in ("agent", "game", "co_players"):
