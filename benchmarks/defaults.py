@@ -17,6 +17,7 @@ in results/defaults_SIZE_AGENT.json.
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -49,7 +50,7 @@ FROM_OTHERS = {
 
 
 def of_benchmark(script: str, names: tuple[str, ...], *, quick: bool) -> dict[str, Any]:
-    command = [sys.executable, str(Path(__file__).parent / script), *(["--quick"] if quick else [])]
+    command = [sys.executable, os.path.relpath(Path(__file__).parent / script), *(["--quick"] if quick else [])]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     print(printed, end="")
     last = json.loads(printed.splitlines()[-1])
