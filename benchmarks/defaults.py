@@ -32,7 +32,7 @@ from hopplus.core.devices import on_every, use_cores
 from hopplus.core.mesh import num_cores, usual_mesh
 from hopplus.runs.config import RunConfig
 from hopplus.runs.training import compile_program, for_mesh, seed_keys
-from measure import PROGRAM, PROGRESS, print_json, print_table, timed_training
+from measure import PROGRAM, PROGRESS, print_json, print_table, timed_training, write_result
 
 FILE = Path("results/defaults.json")
 KINDS = "nearest_stag,nearest_hare,random,patient_stag(3)"
@@ -155,7 +155,7 @@ def keep(agent: str, size: str, found: dict[str, Any]) -> None:
     path = FILE.parent / f"defaults_{size}_{agent}.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     commands = [f"hopplus train {agent} --game stag-hunt-{size}"]
-    path.write_text(json.dumps({**known, "commands": commands, **found}) + "\n")
+    write_result(path, {**known, "commands": commands, **found})
 
 
 def _evaluate(run: Path, flags: list[str]) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def merge(part: str, figures: dict[str, Any]) -> None:
     """Add the figures to the file; each has the command that printed it."""
     kept = json.loads(FILE.read_text()) if FILE.exists() else {"commands": {}}
     commands = kept.pop("commands") | dict.fromkeys(figures, f"python benchmarks/defaults.py {part}")
-    FILE.write_text(json.dumps({"commands": commands, **kept, **figures}, indent=1) + "\n")
+    write_result(FILE, {"commands": commands, **kept, **figures})
 
 
 def main() -> None:

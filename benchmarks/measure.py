@@ -205,6 +205,11 @@ def print_json(
     sys.stdout.flush()
 
 
+def write_result(path: Path, figures: dict[str, Any]) -> None:
+    """Write a file of results/: rounded, and with the version. `figures` has the commands that they came from."""
+    path.write_text(json.dumps(to_json({"version": version_of("hopplus"), **figures})) + "\n")
+
+
 def machine() -> dict[str, Any]:
     return {"cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0], "device": jax.devices()[0].platform}
 

@@ -13,7 +13,6 @@ the return fell after its best. Final figures are means over the last fifth of t
 """
 
 import argparse
-import json
 import subprocess
 import sys
 from dataclasses import asdict
@@ -26,7 +25,7 @@ from hopplus.evaluation.statistics import page_trend, seed_band, seed_interval
 from hopplus.runs.records import FINAL_SHARE, RETURN_TAG, Recorded, read_run
 from hopplus.runs.studies.study import Study, open_study
 from hopplus.runs.studies.summary import answer
-from measure import PROGRAM, PROGRESS, print_json, print_table
+from measure import PROGRAM, PROGRESS, print_json, print_table, write_result
 from rise_and_fall import stretches
 
 POINTS = 40
@@ -154,8 +153,8 @@ def main() -> None:
         print_summary(name, found)
         command = f"hopplus study run examples/notes/{name}.toml --out studies/notes/{name}"
         if not given.quick:
-            written = {"commands": [command, f"python benchmarks/notes_studies.py {name}"], **found}
-            Path(f"results/notes_{name}.json").write_text(json.dumps(written) + "\n")
+            commands = [command, f"python benchmarks/notes_studies.py {name}"]
+            write_result(Path(f"results/notes_{name}.json"), {"commands": commands, **found})
         summaries[name] = {variant: one["return"]["estimate"] for variant, one in found["variants"].items()}
     print_json({"returns": summaries}, ["jax"])
 
