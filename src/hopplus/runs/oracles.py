@@ -56,6 +56,8 @@ SEARCH_EPISODES, SEARCH_SELECTION = 1_000, 400
 SEARCHED = "search with the true co-players"
 MANNERS = ("sampled", "greedy")
 YARDSTICKS = ("nearest_stag", "nearest_hare", "random", "by_belief")
+NO_CANDIDATES = ("random", "by_belief")
+"""Yardsticks that are not candidates for the oracle."""
 
 
 @dataclass(frozen=True)
@@ -220,37 +222,53 @@ def _search(
     deciding: Float64[np.ndarray, "lineups players"],
     on_row: Callable[[], None] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean returns of search with every line-up: those that count, and those that choose the oracle."""
-    _, _, seeds = _candidates()
+    """The mean returns of search with every line-up: those that count, and those that choose the oracle.
+
+    Only where it is chosen are the returns that count played; elsewhere they are NaN.
+    """
+    names, _, seeds = _candidates()
     trained = deciding[:, : len(MANNERS) * NUM_SEEDS]
     best = [run.players(greedy=True)[0] for run in responders]
     of_seeds = [seeds[index] for index in trained.argmax(axis=1)]
     rows = [jax.tree.map(lambda leaf, at=seed: leaf[at], player) for player, seed in zip(best, of_seeds, strict=True)]
-    player = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
-    planner = Planner(player, game, SEARCH, LEARNER.ppo.discount)
     lineups = all_lineups(game.spec, settings.kinds)
-    returns = first_seat_returns(
-        game,
-        [planner],
-        [0] * len(lineups),
-        lineups,
-        SEARCH_EPISODES + SEARCH_SELECTION,
-        known="others",
-        key=jax.random.fold_in(jax.random.key(settings.seed), 1),
-        on_row=on_row,
-    ).reshape(len(lineups), -1)
-    counted, selection = returns[:, :SEARCH_EPISODES], returns[:, SEARCH_EPISODES:]
-    return counted.mean(axis=1, dtype=np.float64), selection.mean(axis=1, dtype=np.float64)
+
+    def play(chosen: Sequence[int], episodes: int, number: int) -> np.ndarray:
+        player = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(rows[index] for index in chosen))
+        planner = Planner(player, game, SEARCH, LEARNER.ppo.discount)
+        returns = first_seat_returns(
+            game,
+            [planner],
+            [0] * len(chosen),
+            [lineups[index] for index in chosen],
+            episodes,
+            known="others",
+            key=jax.random.fold_in(jax.random.key(settings.seed), number),
+            on_row=on_row,
+        )
+        return returns.reshape(len(chosen), -1).mean(axis=1, dtype=np.float64)
+
+    selection = play(range(len(lineups)), SEARCH_SELECTION, 1)
+    candidates = [index for index, name in enumerate(names) if name not in NO_CANDIDATES]
+    wins = np.flatnonzero(selection > deciding[:, candidates].max(axis=1))
+    counted = np.full(len(lineups), np.nan)
+    if len(wins):
+        counted[wins] = play(wins.tolist(), SEARCH_EPISODES, 2)
+    for _ in range(len(lineups) - len(wins)):
+        if on_row:
+            on_row()
+    return counted, selection
 
 
 def num_rows(settings: OracleSettings) -> int:
     """The number of pairs of a player and a line-up that `measure_yardsticks` plays."""
-    return len(all_lineups(make(settings.game).spec, settings.kinds)) * (len(_candidates()[0]) + _is_searched(settings))
+    searched = 2 if _is_searched(settings) else 0
+    return len(all_lineups(make(settings.game).spec, settings.kinds)) * (len(_candidates()[0]) + searched)
 
 
 def choose(lineup: tuple[str, ...], counted: dict[str, float], deciding: dict[str, float]) -> Yardsticks:
     """The yardsticks, with the oracle that is best in the deciding episodes; its return is from the counted ones."""
-    selection = {name: value for name, value in deciding.items() if name not in ("random", "by_belief")}
+    selection = {name: value for name, value in deciding.items() if name not in NO_CANDIDATES}
     best = max(selection, key=selection.__getitem__)
     scripted = {name: counted[name] for name in YARDSTICKS}
     return Yardsticks(lineup=lineup, oracle=counted[best], oracle_player=best, selection=selection, **scripted)
