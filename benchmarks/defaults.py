@@ -6,7 +6,7 @@ learning  real steps and time to a return of 2.8, over ppo's (benchmarks/sample_
 others    among agents that were trained without it (benchmarks/trained_others.py)
 4x4, 8x8  the default command: its minutes with an empty compilation cache, and self-play
 adaptation-4x4, adaptation-8x8
-          its agent with every line-up of scripts; oracles are trained first, which takes an hour or more
+          its agent with every line-up of scripts; oracles are trained first, which takes half an hour or more
 
 Parts with the size of a board also take --agent ppo, omg or hop. What `evaluate` prints of an agent on a board is kept
 in results/defaults_SIZE_AGENT.json.
@@ -32,7 +32,7 @@ from hopplus.core.devices import on_every, use_cores
 from hopplus.core.mesh import num_cores, usual_mesh
 from hopplus.runs.config import RunConfig
 from hopplus.runs.training import compile_program, for_mesh, seed_keys
-from measure import PROGRAM, PROGRESS, print_json, print_table, timed_training, write_result
+from measure import PROGRAM, PROGRESS, interval_words, print_json, print_table, timed_training, write_result
 
 FILE = Path("results/defaults.json")
 KINDS = "nearest_stag,nearest_hare,random,patient_stag(3)"
@@ -112,7 +112,7 @@ def run_of(agent: str, size: str, folder: Path, *, quick: bool) -> tuple[Path, f
 def self_play(agent: str, size: str, folder: Path, *, quick: bool) -> dict[str, Any]:
     """How long the default command takes, and what its players get together."""
     run, seconds = run_of(agent, size, folder, quick=quick)
-    played = _evaluate(run, _search(agent, QUICK_EPISODES if quick else 10 * EPISODES))
+    played = _evaluate(run, _episodes(agent, QUICK_EPISODES if quick else 10 * EPISODES))
     own = [seed["sampled"] for seed in played["per_seed"]]
     if not quick:
         keep(agent, size, {"minutes": seconds / 60, "self_play": played})
@@ -127,23 +127,38 @@ def adaptation(agent: str, size: str, folder: Path, *, quick: bool) -> dict[str,
     steps = ["--oracle-steps", "20000"] if quick else []
     oracles = ["--oracles", str(folder / ("oracles-quick" if quick else "oracles"))]
     series = ["--adaptation", "--kinds", KINDS, "--series", "10"]
-    adapted = _evaluate(run, [*series, *_search(agent, QUICK_EPISODES if quick else EPISODES), *oracles, *steps])
+    adapted = _evaluate(run, [*series, *_episodes(agent, QUICK_EPISODES if quick else EPISODES), *oracles, *steps])
     if not quick:
         keep(agent, size, {"adaptation": adapted})
+    return adaptation_figures(agent, size, adapted)
+
+
+def adaptation_figures(agent: str, size: str, adapted: dict[str, Any]) -> dict[str, Any]:
+    """Print and return what counts of an evaluation of adaptation."""
     late = {row["lineup"]: row["late"]["sampled"] for row in adapted["lineups"]}
-    mean, lowest = adapted["late"]["sampled"], min(late, key=lambda name: late[name]["estimate"])
-    words = "{estimate:.3f} ({low:.3f} to {high:.3f})"
-    rows = [("all line-ups", words.format(**mean)), (f"lowest, {lowest}", words.format(**late[lowest]))]
+    estimates = {name: interval["estimate"] for name, interval in late.items()}
+    lowest, highest = (extreme(estimates, key=estimates.__getitem__) for extreme in (min, max))
+    mean, capped = adapted["late"]["sampled"], sum(min(1.0, one) for one in estimates.values()) / len(estimates)
+    rows = [
+        ("all line-ups", interval_words(mean, 3)),
+        ("the same, nothing above 1 counted", f"{capped:.3f}"),
+        (f"lowest, {lowest}", interval_words(late[lowest], 3)),
+        (f"highest, {highest}", interval_words(late[highest], 3)),
+    ]
     print_table(f"adaptation of {agent} on {size}, episodes 5 to 10", ("line-ups", "normalised return"), rows)
-    return {
-        f"adaptation_{size}_mean": mean["estimate"],
-        f"adaptation_{size}_lowest": late[lowest]["estimate"],
-        f"adaptation_{size}_lowest_interval": [late[lowest]["low"], late[lowest]["high"]],
-        f"adaptation_{size}_lowest_lineup": lowest,
+    named = {
+        "mean": mean["estimate"],
+        "mean_up_to_1": capped,
+        "lowest": estimates[lowest],
+        "lowest_interval": [late[lowest]["low"], late[lowest]["high"]],
+        "lowest_lineup": lowest,
+        "highest": estimates[highest],
+        "highest_lineup": highest,
     }
+    return {f"adaptation_{size}_{name}": value for name, value in named.items()}
 
 
-def _search(agent: str, episodes: int) -> list[str]:
+def _episodes(agent: str, episodes: int) -> list[str]:
     """The episodes of an evaluation; agents that learn from search also search when they act, in fewer of them."""
     if agent in SEARCHING:
         return ["--episodes", str(min(episodes, SEARCH_EPISODES)), *SEARCH]
@@ -154,7 +169,9 @@ def keep(agent: str, size: str, found: dict[str, Any]) -> None:
     """Add what was found to the file of an agent on a board."""
     path = FILE.parent / f"defaults_{size}_{agent}.json"
     known = json.loads(path.read_text()) if path.exists() else {}
+    of_agent = "" if agent == "hop_plus" else f" --agent {agent}"
     commands = [f"hopplus train {agent} --game stag-hunt-{size}"]
+    commands += [f"python benchmarks/defaults.py {part}{of_agent}" for part in (size, f"adaptation-{size}")]
     write_result(path, {**known, "commands": commands, **found})
 
 

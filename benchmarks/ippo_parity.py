@@ -29,7 +29,7 @@ from hopplus.models.config import ActorCriticConfig
 from hopplus.runs import RunConfig, train
 from hopplus.runs.records import RETURN_TAG, read_run
 from hopplus.runs.training import MOST_UPDATES, compile_program, placed, seed_keys
-from measure import PROGRESS, print_json, print_table
+from measure import PROGRESS, interval_words, print_json, print_table
 
 SEEDS, ROUNDS, UPDATES_PER_ROUND = 8, 5, 4
 RETURN_AT_LEAST, SECONDS_AT_MOST = 0.95, 1.1
@@ -129,10 +129,7 @@ def main() -> None:
         (
             name,
             f"{settings.num_updates * settings.steps_per_update:,}",
-            *(
-                f"{result[who]['estimate']:.2f} ({result[who]['low']:.2f} to {result[who]['high']:.2f})"
-                for who in ("bare", "hopplus")
-            ),
+            *(interval_words(result[who], 2) for who in ("bare", "hopplus")),
             f"{result['random']:.2f}",
             f"{result['return']:.2f}",
             f"{result['seconds']:.2f}",

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
@@ -179,6 +179,12 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     for row in rows:
         table.add_row(*row)
     Console().print(table)
+
+
+def interval_words(interval: Mapping[str, float], digits: int) -> str:
+    """A mean and its interval, as in 2.88 (2.87 to 2.89)."""
+    estimate, low, high = (f"{interval[name]:.{digits}f}" for name in ("estimate", "low", "high"))
+    return f"{estimate} ({low} to {high})"
 
 
 def short(figure: float | None) -> str:

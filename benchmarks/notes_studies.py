@@ -25,7 +25,7 @@ from hopplus.evaluation.statistics import page_trend, seed_band, seed_interval
 from hopplus.runs.records import FINAL_SHARE, RETURN_TAG, Recorded, read_run
 from hopplus.runs.studies.study import Study, open_study
 from hopplus.runs.studies.summary import answer
-from measure import PROGRAM, PROGRESS, print_json, print_table, write_result
+from measure import PROGRAM, PROGRESS, interval_words, print_json, print_table, write_result
 from rise_and_fall import stretches
 
 POINTS = 40
@@ -108,16 +108,15 @@ def summary(study: Study, folder: Path, *, with_worlds: bool) -> dict[str, Any]:
 
 
 def print_summary(name: str, found: dict[str, Any]) -> None:
-    words = "{estimate:.2f} ({low:.2f} to {high:.2f})"
     rows = []
     for variant, one in found["variants"].items():
-        trend = one["trend"]
+        trend, known = one["trend"], lambda name, one=one: interval_words(one[name], 2) if name in one else "-"
         rows.append(
             (
                 variant,
-                words.format(**one["return"]),
-                words.format(**one["value_loss_real"]) if "value_loss_real" in one else "-",
-                words.format(**one["value_loss_imagined"]) if "value_loss_imagined" in one else "-",
+                known("return"),
+                known("value_loss_real"),
+                known("value_loss_imagined"),
                 "-" if trend is None else f"{trend['direction']}, p {trend['p_value']:.2f}",
                 f"{one['last_over_best']:.2f}",
                 ", ".join(one["never_predicted"]) if "never_predicted" in one else "-",

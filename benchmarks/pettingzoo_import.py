@@ -21,7 +21,7 @@ import numpy as np
 from jax import Array
 
 from hopplus.evaluation.fairness import random_returns
-from hopplus.evaluation.statistics import Interval, mean_interval
+from hopplus.evaluation.statistics import mean_interval
 from hopplus.games.game import Game
 from hopplus.games.presets import make
 from hopplus.learning.config import LearnerConfig
@@ -30,7 +30,7 @@ from hopplus.runs.config import RunConfig
 from hopplus.runs.evaluation import evaluate
 from hopplus.runs.progress import ProgressDisplay
 from hopplus.runs.training import train
-from measure import Program, measure, print_json, print_table, short, times_as_fast
+from measure import Program, interval_words, measure, print_json, print_table, short, times_as_fast
 
 GAME = "pettingzoo:mpe2.simple_spread_v3.parallel_env"
 PACKAGES = ("hopplus", "jax", "jaxlib", "pettingzoo", "mpe2")
@@ -131,14 +131,11 @@ def learn(game: Game, steps: int, out: Path) -> dict[str, Any]:
         run = train(RunConfig(agent="ppo", game=GAME, seeds=5, steps=steps, learner=learner), out, watcher=display)
     random = mean_interval(random_returns(game, 1000).mean(axis=1), confidence=0.95)
     trained = {manner: evaluate(run, 200, greedy=manner == "greedy").mean for manner in ("sampled", "greedy")}
-    rows = [("random play", words(random)), *((f"ppo, {manner}", words(each)) for manner, each in trained.items())]
-    print_table(f"{GAME}: return of a seat, {steps:,} steps of each of 5 seeds", ("", "95% interval"), rows)
     figures = {manner: asdict(interval) for manner, interval in trained.items()}
+    named = {"random play": asdict(random)} | {f"ppo, {manner}": interval for manner, interval in figures.items()}
+    rows = [(name, interval_words(interval, 2)) for name, interval in named.items()]
+    print_table(f"{GAME}: return of a seat, {steps:,} steps of each of 5 seeds", ("", "95% interval"), rows)
     return {"steps": steps, "seeds": 5, "random": asdict(random), **figures}
-
-
-def words(interval: Interval) -> str:
-    return f"{interval.estimate:.2f} ({interval.low:.2f} to {interval.high:.2f})"
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import numpy as np
 
 from hopplus.evaluation.statistics import Interval, seed_interval
 from hopplus.runs.records import Recorded, read_run
-from measure import print_json, print_table, timed_training
+from measure import interval_words, print_json, print_table, timed_training
 
 GAME, GOAL = "stag-hunt-4x4", 2.8
 RETURN = "charts/episodic_return/mean"
@@ -78,6 +78,11 @@ def steps_to_goal(run: Recorded) -> np.ndarray:
     reached = smooth >= GOAL
     first = np.where(reached.any(axis=0), reached.argmax(axis=0), -1)
     return np.where(first >= 0, run.env_steps[first], np.inf)
+
+
+def by_seed(steps: np.ndarray) -> list[float | None]:
+    """The steps of each seed; None: never."""
+    return [step if step < np.inf else None for step in steps.tolist()]
 
 
 def reached(steps: np.ndarray) -> dict[str, float | None]:
@@ -172,7 +177,7 @@ def summary(runs: dict[str, Recorded], totals: dict[str, float]) -> dict[str, An
         "unexplained": {name: critics(run) for name, run in runs.items()},
         "final_return": {name: asdict(final_return(run)) for name, run in runs.items()},
         "reached": {name: reached(of) for name, of in steps.items()},
-        "steps": {name: [step if step < np.inf else None for step in of.tolist()] for name, of in steps.items()},
+        "steps": {name: by_seed(of) for name, of in steps.items()},
         "course": course(runs[agent]),
         "seconds": {name: float(run.timing["seconds"].sum()) for name, run in runs.items()},
         "seconds_to_goal": {name: value if value < np.inf else None for name, value in seconds.items()},
@@ -183,14 +188,13 @@ def print_summary(found: dict[str, Any]) -> None:
     rows = []
     for name, steps in found["reached"].items():
         low, middle, high = (f"{steps[key] or np.inf:,.0f}" for key in ("lowest", "median", "highest"))
-        final = Interval(**found["final_return"][name])
         rows.append(
             (
                 name,
                 middle,
                 f"{low} to {high}",
                 f"{steps['never']}",
-                f"{final.estimate:.3f} ({final.low:.3f} to {final.high:.3f})",
+                interval_words(found["final_return"][name], 3),
                 f"{found['seconds_to_goal'][name] or np.inf:,.0f}",
             )
         )
@@ -219,17 +223,18 @@ def microseconds(run: Recorded) -> float:
     return float(1e6 * run.timing["seconds"][1:].sum() / (steps * run.num_seeds))
 
 
-def compare_ideas(folder: Path, seeds: int) -> dict[str, Any]:
+def compare_ideas(ideas: dict[str, str], folder: Path, seeds: int) -> dict[str, Any]:
     """What each idea costs, and what it does to learning; the last row is ppo with its defaults."""
-    typed = {name: f"hop_plus --steps 30000 {flags}".rstrip() for name, flags in IDEAS.items()}
+    typed = {name: f"hop_plus --steps 30000 {flags}".rstrip() for name, flags in ideas.items()}
     runs, seconds = measure({**typed, "ppo": VARIANTS["ppo, defaults"]}, seeds, folder / "ideas")
     cost = {name: microseconds(run) for name, run in runs.items()}
+    steps = {name: steps_to_goal(run) for name, run in runs.items()}
     rows = {
         name: {
-            "flags": IDEAS.get(name, ""),
+            "flags": ideas.get(name, ""),
             "step_cost_ratio": cost[name] / cost["ppo"],
-            "steps": [step if step < np.inf else None for step in steps_to_goal(run).tolist()],
-            "reached": reached(steps_to_goal(run)),
+            "steps": by_seed(steps[name]),
+            "reached": reached(steps[name]),
             "final_return": asdict(final_return(run)),
             "seconds_to_goal": seconds_to_goal(run, seconds[name]),
         }
@@ -252,15 +257,16 @@ def compare_ideas(folder: Path, seeds: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="2 seeds, one setting of each agent")
+    parser.add_argument("--quick", action="store_true", help="2 seeds, the first settings only")
     parser.add_argument("--runs", type=Path, default=Path("runs/sample-efficiency"), help="where the runs are kept")
     parser.add_argument("--ideas", action="store_true", help="compare ways to make a step of hop_plus cheaper")
     given = parser.parse_args()
+    first = lambda of: dict(list(of.items())[: 2 if given.quick else None])  # noqa: E731
     if given.ideas:
-        print_json(compare_ideas(given.runs, 3), ["jax"])
+        print_json(compare_ideas(first(IDEAS), given.runs, 2 if given.quick else 3), ["jax"])
         return
     seeds = 2 if given.quick else 10
-    found = summary(*measure(dict(list(VARIANTS.items())[: 2 if given.quick else None]), seeds, given.runs))
+    found = summary(*measure(first(VARIANTS), seeds, given.runs))
     print_summary(found)
     print_json({"goal": GOAL, "seeds": seeds, **found}, ["jax"])
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hopplus.agents import ABOUT
-
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+AGENTS = ["ppo", "omg", "direct_om", "hop", "hop_plus", "hop_plus_search", "hop_plus_notes"]
 
 
 def run_example(name: str, *arguments: str) -> list[str]:
@@ -29,8 +28,8 @@ def trained(tmp_path_factory):
 def test_a_run_is_trained_loaded_evaluated_and_played(trained):
     folder, printed = trained
     assert (folder / "config.json").is_file()
-    agents, others = printed[: len(ABOUT)], printed[len(ABOUT) :]
-    assert [line.split()[0] for line in agents] == list(ABOUT)
+    agents, others = printed[: len(AGENTS)], printed[len(AGENTS) :]
+    assert [line.split()[0] for line in agents] == AGENTS
     assert re.fullmatch(r"self-play: \d+\.\d\d per seat, seed by seed \[\d+\.\d+, \d+\.\d+\]", others[0])
     assert [line.split(": ")[0] for line in others[1:]] == ["run:1", "random", "one episode"]
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from hopplus.agents.named import NAMES
-from hopplus.cli.main import main
+from hopplus.cli.main import CLOSED_PIPE, main
 from hopplus.cli.verbs.train import read
 
 FOR_ALL = {"", "network", "ppo", "mesh", "hosts"}
@@ -92,3 +92,15 @@ for line in lines:
 
 def test_help_imports_nothing_that_is_slow():
     subprocess.run([sys.executable, "-c", HELP_OF_ALL], check=True)
+
+
+def test_a_closed_pipe_ends_a_command_without_a_message():
+    """As in `hopplus games | head`."""
+    program = (
+        "import sys; from hopplus.cli.main import entry; sys.argv = ['hopplus', '--cache', 'off', 'games']; entry()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stderr is not None
+        running.stdout.close()
+        said = running.stderr.read()
+    assert (running.returncode, said) == (CLOSED_PIPE, b"")

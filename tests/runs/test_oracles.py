@@ -110,9 +110,12 @@ def test_other_settings_are_measured_again_without_training(here, trainings, mon
     settings = oracles.OracleSettings(NAME, here / "runs" / "oracles", steps=160, episodes=50, seed=7)
     assert oracles.read_yardsticks(settings) is None
 
-    def numbered(*given, **_):
+    best_search = 0.0
+
+    def numbered(*given, known=None, **_):
         _, _, choices, _, episodes = given
-        return np.arange(len(choices), dtype=np.float32)[:, None, None].repeat(episodes, axis=1)
+        returns = np.arange(len(choices), dtype=np.float32)[:, None, None].repeat(episodes, axis=1)
+        return returns + (best_search if known else 0.0)
 
     monkeypatch.setattr(oracles, "first_seat_returns", numbered)
     elsewhere = replace(settings, devices=2)  # they were trained on one
@@ -120,6 +123,9 @@ def test_other_settings_are_measured_again_without_training(here, trainings, mon
     assert trainings == [] and oracles.read_yardsticks(settings) == measured
     assert [one.oracle for one in measured] == [9, 21, 33] and measured[1].oracle_player == "nearest_hare"
     assert [one.random for one in measured] == [10, 22, 34]
+    best_search = 15.0  # then search is the oracle of the first line-up
+    chosen = oracles.measure_yardsticks(replace(settings, seed=9), oracles.train_responders(elsewhere))
+    assert [one.oracle for one in chosen] == [15, 21, 33] and chosen[0].oracle_player == oracles.SEARCHED
     for other in (replace(settings, seed=8), replace(settings, episodes=60), replace(settings, steps=240)):
         assert oracles.read_yardsticks(other) is None
     with pytest.raises(ValueError, match="of 160 steps; give --oracle-steps 160, or another folder with --oracles"):

@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_refused(trained, tmp_path):
         RunConfig(pretrained_world=str(out))
     with pytest.raises(ValueError, match="another folder with --out"):
         pretrain_world(replace(CONFIG, epochs=3), out)
-    with pytest.raises(ValueError, match="give the folder that `hopplus pretrain --out` wrote"):
+    with pytest.raises(ValueError, match="give the folder that `hopplus pretrain --world --out` wrote"):
         load_world(tmp_path)
     (tmp_path / "config.json").write_text('{"settings": {}}')
     with pytest.raises(ValueError, match="holds no world"):

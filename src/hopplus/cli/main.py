@@ -26,6 +26,8 @@ VERBS = {
 }
 """Each verb has a module in `cli.verbs`, with a class of its arguments, or with its help text and a function `run`."""
 CACHE = "--cache"
+CLOSED_PIPE = 141
+"""The exit code of programs that a closed pipe stops."""
 ABOUT = f"""Agents for mixed-motive games: they infer goals, predict co-players, learn a world model and can be audited.
 
 Compiled programs are kept for the next command. `hopplus {CACHE} FOLDER VERB ...` or the variable {VARIABLE} moves them
@@ -79,7 +81,10 @@ def entry() -> None:
     try:
         code = main(typed)
         sys.stdout.flush()
-    except BrokenPipeError:  # as in `hopplus runs | head`: nobody reads on
+    except (BrokenPipeError, SystemExit) as error:
+        if not isinstance(error, BrokenPipeError) and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        # As in `hopplus runs | head`: nobody reads on. A console of rich has made a SystemExit of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        code = CLOSED_PIPE
     sys.exit(code)

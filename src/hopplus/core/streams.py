@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int32, Key, PyTree, UInt32
 
+import hopplus.core.threefry  # noqa: F401  how JAX's hashes are compiled on CPUs
+
 
 def stream(key: Key[Array, ""], name: str) -> Key[Array, ""]:
     """The key of the consumer with that name."""

@@ -38,7 +38,7 @@ class PPOConfig:
     epochs: int = 4
     """How many times each update goes over its data."""
     imagined_epochs: int = 0
-    """In how many of these passes each imagined sample is used: new ones cost less than they do. 0: in all of them."""
+    """In how many of these passes each imagined sample is used. 0: in all of them."""
     ranked_reward: float = 0.0
     """Pay +1 at the end of an episode that is among the best of its update, -1 otherwise, and nothing before. The best
     are those at or above this percentile of the returns, as in 0.75. 0: pay what the game pays."""

@@ -69,13 +69,12 @@ class ImaginedPlayers(eqx.Module):
     def init(self) -> PolicyState:
         spec = self.game.spec
         co_players = CoPlayerGoals(jnp.zeros((spec.num_agents - 1, self.goals.size)), jnp.bool_(False))
-        output = replace(_output(self.goals.start()), inputs=no_inputs(self.config, self.game, 1))
-        return output, co_players
+        return _output(self.goals.start(), inputs=no_inputs(self.config, self.game, 1)), co_players
 
     def next_episode(self, state: PolicyState) -> PolicyState:
         output, co_players = state
         fresh, _ = self.init()
-        known = replace(_output(self.goals.next_episode(_only(output.beliefs))), inputs=fresh.inputs)
+        known = _output(self.goals.next_episode(_only(output.beliefs)), inputs=fresh.inputs)
         return jax.tree.map(partial(jnp.where, co_players.is_counterfactual), fresh, known), co_players
 
     def __call__(
@@ -93,10 +92,8 @@ class ImaginedPlayers(eqx.Module):
         pursued = self.goals.pursue(predicted, co_players.goals)
         predicted = jnp.where(co_players.is_counterfactual, pursued, predicted)
         probabilities = jnp.concatenate([jnp.exp(log_probabilities)[None], predicted])
-        output = _output(beliefs, value)
-        if self.config.others.as_input:
-            output = replace(output, inputs=inputs[None])
-        return probabilities, (output, co_players)
+        recorded = inputs[None] if self.config.others.as_input else None
+        return probabilities, (_output(beliefs, value, recorded), co_players)
 
 
 def outputs_with(players: ImaginedPlayers, beliefs: BeliefState) -> PolicyOutput:
@@ -107,9 +104,13 @@ def outputs_with(players: ImaginedPlayers, beliefs: BeliefState) -> PolicyOutput
     return replace(first, beliefs=beliefs)
 
 
-def _output(beliefs: BeliefState, value: Float32[Array, ""] | None = None) -> PolicyOutput:
+def _output(
+    beliefs: BeliefState,
+    value: Float32[Array, ""] | None = None,
+    inputs: Float32[Array, "1 others inputs"] | None = None,
+) -> PolicyOutput:
     values = jnp.zeros(1, jnp.float32) if value is None else value[None]
-    return PolicyOutput(values, jax.tree.map(lambda leaf: leaf[None], beliefs))
+    return PolicyOutput(values, jax.tree.map(lambda leaf: leaf[None], beliefs), inputs=inputs)
 
 
 def _only(beliefs: BeliefState) -> BeliefState:

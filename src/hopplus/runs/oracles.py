@@ -44,7 +44,7 @@ from hopplus.runs.world_pretraining import load_world
 
 ORACLE = "oracle.json"
 LEARNER = LearnerConfig(network=ActorCriticConfig(destinations=16))
-"""How a responder learns; its devices are those of the calling run. With destinations it needs a fifth of the steps."""
+"""How a responder learns; its devices are those of the calling run. With destinations it needs fewer steps."""
 NUM_SEEDS = 4
 SELECTION_EPISODES = 2_000
 """Episodes that choose the oracle; none of them counts for its return."""
@@ -254,8 +254,8 @@ def _search(
     counted = np.full(len(lineups), np.nan)
     if len(wins):
         counted[wins] = play(wins.tolist(), SEARCH_EPISODES, 2)
-    for _ in range(len(lineups) - len(wins)):
-        if on_row:
+    if on_row:
+        for _ in range(len(lineups) - len(wins)):
             on_row()
     return counted, selection
 

@@ -168,10 +168,10 @@ def make_empty_folder(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The settings of a pretraining, as they were written."""
+def read_json(path: Path, command: str = "hopplus pretrain --out") -> dict[str, Any]:
+    """The settings of a pretraining, as the command has written them."""
     if not path.is_file():
-        raise ValueError(f"{path.parent} has no {CONFIG}; give the folder that `hopplus pretrain --out` wrote")
+        raise ValueError(f"{path.parent} has no {CONFIG}; give the folder that `{command}` wrote")
     try:
         return json.loads(path.read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -35,6 +35,7 @@ from hopplus.runs.folder import CHECKPOINTS, CONFIG, METRICS, read_settings, wri
 from hopplus.runs.formats import FORMAT
 from hopplus.runs.pretraining import make_empty_folder, read_json
 
+COMMAND = "hopplus pretrain --world --out"
 EPISODES_AT_ONCE = 256
 FIGURES = ("exact_next_state", "observation_mse", "reward_mse", "end_error", "paid_recall", "open_loop_exact")
 OnEpoch = Callable[[int, dict[str, float]], None]
@@ -105,9 +106,9 @@ def _open(out: Path, config: WorldPretrainConfig) -> None:
 
 def load_world(folder: Path) -> tuple[WorldPretrainConfig, WorldModel]:
     """The settings of a pretrained world, and its members, stacked."""
-    written = read_json(folder / CONFIG)
+    written = read_json(folder / CONFIG, COMMAND)
     if "world_settings" not in written:
-        raise ValueError(f"{folder} holds no world; give the folder that `hopplus pretrain --world --out` wrote")
+        raise ValueError(f"{folder} holds no world; give the folder that `{COMMAND}` wrote")
     config = read_settings(WorldPretrainConfig, written["world_settings"])
     if not (folder / CHECKPOINTS).is_dir():
         raise ValueError(f"{folder} is not complete; run its `hopplus pretrain --world` to the end first")
