@@ -1,5 +1,9 @@
 """The rows of `metrics.jsonl`: which tag holds which number."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 
 from hopplus.runs.metrics import rows
@@ -54,3 +58,12 @@ def test_what_is_no_number_is_null():
     (row,) = rows({"moa/top1": pairs}, 0, 1, 80)
     assert row["moa/top1/player_1_of_2"] == [0.0] and row["moa/top1/player_1_of_3"] == [None]
     assert row["moa/top1"] == [None]
+
+
+def test_the_writer_of_tensorboard_does_not_import_torch(tmp_path):
+    (tmp_path / "torch.py").write_text("print('torch was imported')\n")
+    program = "from hopplus.runs.metrics import _event_writer; _event_writer(); print('made'); import torch"
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    command = [sys.executable, "-c", program]
+    said = subprocess.run(command, env=os.environ | path, capture_output=True, text=True, check=True)
+    assert said.stdout.split("\n")[:2] == ["made", "torch was imported"], said.stderr

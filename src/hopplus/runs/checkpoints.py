@@ -118,8 +118,8 @@ def _plain(state: PyTree[Array]) -> PyTree:
 
 def _from_plain(like: jax.ShapeDtypeStruct, leaf: np.ndarray) -> Array:
     if is_key(like):
-        return jax.random.wrap_key_data(jnp.asarray(leaf))
-    return jnp.asarray(leaf) if like.size else jnp.zeros(like.shape, like.dtype)
+        return jax.random.wrap_key_data(jax.device_put(leaf))
+    return jax.device_put(leaf) if like.size else jnp.zeros(like.shape, like.dtype)
 
 
 def _first_line(error: Exception) -> str:

@@ -5,6 +5,7 @@ No update is lost or doubled: when a run resumes from a checkpoint, the lines af
 
 import json
 import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,12 +55,23 @@ def _number(value: np.floating) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
+def _event_writer() -> type:
+    """TensorBoard's writer. It would import torch where that is installed, which takes seconds and is not needed."""
+    hidden = {"torch": None} if "torch" not in sys.modules else {}
+    sys.modules.update(hidden)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    try:
+        from tensorboardX import SummaryWriter
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+    return SummaryWriter
+
+
 class Writers:
     """All outputs of a run's metrics."""
 
     def __init__(self, folder: Path, config: RunConfig, done: int, description: dict[str, Any]):
-        from tensorboardX import SummaryWriter  # it imports torch where that is installed, so only training imports it
-
+        event_writer = _event_writer()
         cut_after(folder / METRICS, done, every_update=True)
         cut_after(folder / TIMING, done)
         self._wandb = _start_wandb(config.wandb, folder, description) if config.wandb else None
@@ -67,7 +79,7 @@ class Writers:
         # TensorBoard hides the updates that will be repeated. The suffix keeps an older file from being emptied.
         again = done * config.learner.steps_per_update + 1 if (folder / TENSORBOARD).exists() else None
         self._events = [
-            SummaryWriter(
+            event_writer(
                 str(folder / TENSORBOARD / f"seed_{seed}"), purge_step=again, filename_suffix=f".from_update_{done}"
             )
             for seed in range(config.seeds)

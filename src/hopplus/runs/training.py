@@ -106,9 +106,9 @@ def without_copies(config: RunConfig, seeds: PyTree[jax.Array]) -> PyTree[jax.Ar
 
 
 def _on_host(change: Callable[[np.ndarray], np.ndarray], seeds: PyTree[jax.Array]) -> PyTree[jax.Array]:
-    """Every array changed by NumPy: JAX would compile a program for each of them."""
-    changed = jax.tree.map(lambda leaf: jnp.asarray(change(np.asarray(leaf))), without_keys(seeds))
-    return with_keys(seeds, changed)
+    """Every array changed by NumPy: JAX would compile a program for each of them, also in `jnp.asarray`."""
+    changed = jax.tree.map(lambda leaf: change(np.asarray(leaf)), without_keys(seeds))
+    return with_keys(seeds, jax.device_put(changed))
 
 
 def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None, patience: float = 0.0) -> Run:
@@ -148,7 +148,7 @@ def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None,
                 with together():
                     done, states = _train_from(config, task, out, done, checkpoints, watcher)
                 if jax.process_count() == 1:
-                    return run_of(out, config, done, jax.tree.map(jnp.asarray, jax.device_get(states.learners)))
+                    return run_of(out, config, done, jax.device_put(jax.device_get(states.learners)))
         finally:
             checkpoints.close()
     return load(out, **{name: thing_of(getattr(config, name)) for name in ("agent", "game", "co_players")})
