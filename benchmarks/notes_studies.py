@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.evaluation.statistics import page_trend, seed_band, seed_interval
+from hopplus.evaluation.statistics import mean_of_known, page_trend, seed_band, seed_interval
 from hopplus.runs.records import FINAL_SHARE, RETURN_TAG, Recorded, read_run
 from hopplus.runs.studies.study import Study, open_study
 from hopplus.runs.studies.summary import answer
@@ -43,13 +43,13 @@ COLLAPSED = 0.05
 def final(run: Recorded, tag: str) -> np.ndarray:
     """The mean of each seed over the last fifth of training."""
     values = run.metrics[tag]
-    return np.nanmean(values[-max(1, round(FINAL_SHARE * len(values))) :], axis=0)
+    return mean_of_known(values[-max(1, round(FINAL_SHARE * len(values))) :].T)
 
 
 def curve(run: Recorded, tag: str) -> dict[str, list[float | None]]:
     """Mean and interval over seeds in equal parts of the run."""
     parts = np.array_split(np.arange(run.num_updates), min(POINTS, run.num_updates))
-    band = seed_band(np.stack([np.nanmean(run.metrics[tag][part], axis=0) for part in parts]))
+    band = seed_band(np.stack([mean_of_known(run.metrics[tag][part].T) for part in parts]))
     numbers = {"mean": band.mean, "low": band.low, "high": band.high}
     known = {name: [round(value, 4) if np.isfinite(value) else None for value in of] for name, of in numbers.items()}
     return {"steps": [int(run.env_steps[part[-1]]) for part in parts], **known}
