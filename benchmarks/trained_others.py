@@ -19,7 +19,9 @@ import numpy as np
 from hopplus.agents.config import NO_PLANNING
 from hopplus.cli.adaptation import judge_adaptation
 from hopplus.cli.verbs.evaluate import AdaptationSettings
+from hopplus.core.devices import use_cores
 from hopplus.core.extensions import Named
+from hopplus.core.mesh import num_cores
 from hopplus.runs.run import load
 from measure import print_json, print_table, timed_training
 
@@ -48,6 +50,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one agent of each kind, little training, few episodes")
     parser.add_argument("--runs", type=Path, default=Path("runs/trained-others"), help="where the runs are kept")
     given = parser.parse_args()
+    use_cores(num_cores())
     folder = given.runs / "quick" if given.quick else given.runs
     each, episodes, steps = (1, QUICK_EPISODES, QUICK_STEPS) if given.quick else (EACH, EPISODES, RESPONDER_STEPS)
     short = f" --steps {QUICK_STEPS}" if given.quick else ""
