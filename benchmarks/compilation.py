@@ -3,7 +3,7 @@
 Every way is a process of its own: it compiles the default programs of ppo and hop_plus on 4x4, without a cache, and
 trains both in turns. Most ways are flags of XLA, which JAX reads when it starts.
 
-    python benchmarks/compilation.py            five seeds; about fifteen minutes on two cores
+    python benchmarks/compilation.py            five seeds; about twenty minutes on two cores
     python benchmarks/compilation.py --quick    one seed, two ways; about three minutes; nothing is written
 """
 
@@ -51,8 +51,7 @@ def one_way(seeds: int) -> dict[str, Any]:
         started = time.perf_counter()
         trainers[agent] = Trainer(agent, seeds)
         found[f"{agent}_compile_seconds"] = time.perf_counter() - started
-        trainers[agent].turn(0.001)
-        trainers[agent].seconds, trainers[agent].steps = 0.0, 0  # the first update of a program takes longer
+        trainers[agent].warm_up()
     for _ in range(TURNS):
         for trainer in trainers.values():
             trainer.turn(SECONDS)
@@ -66,11 +65,8 @@ def measured(name: str, seeds: int) -> dict[str, Any]:
         command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "XLA_FLAGS": flags}
     ).stdout
     found = json.loads(printed.splitlines()[-1])
-    return {"way": name, "flags": WAYS[name], **found, "compile_ratio": _ratio(found, "compile_seconds")}
-
-
-def _ratio(found: dict[str, Any], what: str) -> float:
-    return found[f"hop_plus_{what}"] / found[f"ppo_{what}"]
+    ratio = found["hop_plus_compile_seconds"] / found["ppo_compile_seconds"]
+    return {"way": name, "flags": WAYS[name], **found, "compile_ratio": ratio}
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 JAX hashes with Threefry-2x32 for every split, fold and draw. Under several `vmap`s the arrays of a hash have several
 short axes, and LLVM unrolls the loops over each of them: a second or more for each hash in a program. Here the arrays
-are made flat first. Programs of imagined play compile in about a third of the time.
+are made flat first. `benchmarks/compilation.py` compares the two.
 """
 
 import jax
