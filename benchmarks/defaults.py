@@ -40,7 +40,7 @@ EPISODES, QUICK_EPISODES, SEARCH_EPISODES = 1_000, 40, 60
 SEARCHING = ("hop", "direct_om")
 SEARCH = ["--planning.kind", "search", "--planning.trees", "4", "--planning.simulations", "16", "--planning.depth", "8"]
 SECONDS, QUICK_SECONDS = 3.0, 1.0
-"""The least time of a turn of hop_plus, in the part of costs. A turn of ppo, whose updates are all alike, is a fifth."""
+"""The least time of a turn of hop_plus, in the part of costs. A turn of ppo is a fifth: its updates are all alike."""
 FROM_OTHERS = {
     "start": ("start.py", ("cold_over_ppo", "warm_over_ppo_cold")),
     "learning": ("sample_efficiency.py", ("steps_ratio", "wall_clock_ratio")),
