@@ -1,5 +1,7 @@
 """One table holds what an agent does on a game without a flag; the command line and Python read it."""
 
+from itertools import pairwise
+
 import pytest
 
 from hopplus.agents.named import NAMES
@@ -9,7 +11,8 @@ from hopplus.runs import RunConfig
 from hopplus.runs.agents import learner_of
 from hopplus.runs.config import parts_of
 from hopplus.runs.defaults import BY_GAME, GAME, STEPS, defaults_of, game_in, with_setting
-from hopplus.runs.studies.study import read_variant
+from hopplus.runs.studies.study import read_study, read_variant
+from test_examples import EXAMPLES
 
 
 @pytest.mark.parametrize(("agent", "game"), list(BY_GAME))
@@ -46,3 +49,14 @@ def test_other_games_have_the_settings_of_the_named_agent():
 def test_the_game_is_read_from_the_flags():
     assert game_in(["--steps", "5", "--game", "a"]) == game_in(["--game=a"]) == "a"
     assert game_in([]) == game_in(["--game"]) == GAME
+
+
+def test_sequence_of_the_notes_ends_at_the_defaults():
+    """The study goes from the notes' agent to the default hop_plus, a change at a time."""
+    variants = list(read_study(EXAMPLES / "notes/sequence.toml").variants.values())
+    first, last = (RunConfig(agent=agent, game="stag-hunt-4x4") for agent in ("hop_plus_notes", "hop_plus"))
+    for config, expected in ((variants[0], first), (variants[-1], last)):
+        assert config.learner == expected.learner
+        assert (config.steps, config.arenas, config.early_stop) == (expected.steps, expected.arenas, expected.early_stop)
+    for before, after in pairwise(variants):
+        assert (before.learner, before.arenas) != (after.learner, after.arenas)
