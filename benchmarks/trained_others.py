@@ -3,7 +3,7 @@
 Co-players on 4x4: ppo, omg and hop_plus, each trained by its own default command with other seeds, two agents of each.
 The agent takes one seat, the others play in all 10 line-ups of three kinds, once with the first and once with the
 second agent of each kind, in series of ten episodes. Episodes 5 to 10 count. 0 is uniform play; 1 is a best response:
-the best of three ppo agents that were trained against exactly this line-up, and of two scripts. The figure of a kind is
+the best of four ppo agents that were trained against exactly this line-up, and of two scripts. The figure of a kind is
 the mean over the line-ups in which it plays.
 
     python benchmarks/trained_others.py            5 seeds of hop_plus, 1,000 episodes for each seed and line-up
