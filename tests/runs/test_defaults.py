@@ -57,6 +57,10 @@ def test_sequence_of_the_notes_ends_at_the_defaults():
     first, last = (RunConfig(agent=agent, game="stag-hunt-4x4") for agent in ("hop_plus_notes", "hop_plus"))
     for config, expected in ((variants[0], first), (variants[-1], last)):
         assert config.learner == expected.learner
-        assert (config.steps, config.arenas, config.early_stop) == (expected.steps, expected.arenas, expected.early_stop)
+        assert (config.steps, config.arenas, config.early_stop) == (
+            expected.steps,
+            expected.arenas,
+            expected.early_stop,
+        )
     for before, after in pairwise(variants):
         assert (before.learner, before.arenas) != (after.learner, after.arenas)
