@@ -88,11 +88,8 @@ def adaptation() -> None:
     sheet, axes = new_sheet(WIDE)
     agents, boards = {"ppo": "ppo", "hop_plus": "hop_plus"}, ("4x4", "8x8")
     for place, (board, agent) in enumerate((board, agent) for board in boards for agent in agents):
-        found = json.loads((ROOT / "results" / f"series_{board}_{agent}.json").read_text())
-        scores = {
-            one["lineup"]: np.mean([episode["sampled"]["estimate"] for episode in one["by_episode"][4:]])
-            for one in found["lineups"]
-        }
+        found = json.loads((ROOT / "results" / f"defaults_{board}_{agent}.json").read_text())["adaptation"]
+        scores = {one["lineup"]: one["late"]["sampled"]["estimate"] for one in found["lineups"]}
         colour = draw.player_colour(list(agents).index(agent))
         shifts = np.linspace(-0.22, 0.22, len(scores))
         axes.bar(place, np.mean(list(scores.values())), width=0.7, color=colour, alpha=0.25)
@@ -101,10 +98,12 @@ def adaptation() -> None:
         axes.annotate(
             f"{worst} {scores[worst]:.2f}",
             (place + shifts[list(scores).index(worst)], scores[worst]),
-            xytext=(6, -3),
+            xytext=(0, -11),
             textcoords="offset points",
+            ha="center",
             fontsize=8,
         )
+    axes.margins(y=0.1)
     axes.set_xticks(range(4), [f"{agent}\n{board}" for board in boards for agent in agents])
     axes.axhline(1, color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)))
     axes.axhline(0, color=MUTED, linewidth=1.0)
