@@ -14,6 +14,7 @@ FOR_ALL = {"", "network", "ppo", "mesh", "hosts"}
 OF_OTHERS = {"others", "modelling"}
 GROUPS = {
     "ppo": FOR_ALL,
+    "mappo": FOR_ALL,
     "omg": FOR_ALL | OF_OTHERS | {"goals"},
     "direct_om": FOR_ALL | OF_OTHERS | {"planning"},
     "hop": FOR_ALL | OF_OTHERS | {"goals", "planning", "utilities"},
@@ -21,7 +22,16 @@ GROUPS = {
     "hop_plus_search": FOR_ALL | OF_OTHERS | {"goals", "planning", "replay", "world", "world-training", "utilities"},
     "hop_plus_notes": FOR_ALL | OF_OTHERS | {"goals", "replay", "world", "world-training", "imagination"},
 }
-MOST = {"ppo": 38, "omg": 60, "direct_om": 53, "hop": 56, "hop_plus": 67, "hop_plus_search": 66, "hop_plus_notes": 80}
+MOST = {
+    "ppo": 39,
+    "mappo": 36,
+    "omg": 60,
+    "direct_om": 53,
+    "hop": 56,
+    "hop_plus": 67,
+    "hop_plus_search": 66,
+    "hop_plus_notes": 80,
+}
 """Flags in the help of an agent; all of them together are about ninety, switches counted once."""
 
 

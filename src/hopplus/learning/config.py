@@ -283,6 +283,13 @@ class LearnerConfig:
             raise ValueError(
                 "--network.memory is for an agent without opponent models and world: train ppo, or leave it out"
             )
+        if self.network.critic == "central":
+            has_more = self.opponents.is_used or self.world.is_used or self.network.memory != "none"
+            if has_more or self.network.destinations:
+                raise ValueError(
+                    "--network.critic central is for an agent without opponent models, world, memory and destinations: "
+                    "train mappo, or leave it out"
+                )
         if self.ppo.ranked_reward and (self.planning.is_used or self.imagination.is_used):
             raise ValueError(
                 "--ppo.ranked-reward pays in ranks, while planning and imagination add the game's own rewards; leave "

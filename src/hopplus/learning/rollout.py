@@ -19,10 +19,11 @@ from hopplus.core.devices import over_devices
 from hopplus.core.numerics import LEAST
 from hopplus.games.board import random_words
 from hopplus.games.coplayers import Lineup, PolicyState
-from hopplus.games.fields import Observation
-from hopplus.games.game import Game, GameSpec, steps_passed
+from hopplus.games.fields import Observation, num_features
+from hopplus.games.game import Game, GameSpec, ego_order, steps_passed
 from hopplus.games.rollout import EnvState, JointPolicy, Step, rollout, uniforms_from_words
 from hopplus.models.actor_critic import PolicyNetwork
+from hopplus.models.central_critic import views_of_the_others
 from hopplus.models.learned_game import LearnedGame, from_view
 from hopplus.models.world import Outcome, Situation, Transition, WorldModel
 from hopplus.planning.beliefs import uniform
@@ -75,6 +76,9 @@ class Seats(eqx.Module):
         kinds = jnp.zeros(self.num_learning, jnp.int32) if self.has_kinds else None
         values = jnp.zeros(self.num_learning, jnp.float32)
         inputs = no_inputs(self.config, self.game, self.num_learning)
+        if self.params.reads_all_views:
+            spec = self.game.spec
+            inputs = jnp.zeros((self.num_learning, spec.num_agents - 1, num_features(spec.observation)), jnp.float32)
         output = PolicyOutput(values, by_seat, by_seat.hidden, kinds, kinds, inputs)
         return output, self.co_players.init()
 
@@ -95,6 +99,10 @@ class Seats(eqx.Module):
     ) -> tuple[Float32[Array, "agents actions"], PolicyState]:
         learning, others = slice(None, self.num_learning), slice(self.num_learning, None)
         output, others_state = state
+        everything = None
+        if self.params.reads_all_views:
+            order = ego_order(self.game.spec.num_agents)[: self.num_learning]
+            everything = views_of_the_others(self.game.spec.observation, observations, order)
         probabilities, values, beliefs, inputs = jax.vmap(self._one_seat)(
             self.params,
             self.opponents,
@@ -104,8 +112,9 @@ class Seats(eqx.Module):
             output.kinds,
             self.plan_keys,
             self.worlds,
+            everything,
         )
-        inputs = inputs if self.config.others.as_input else None
+        inputs = inputs if self.config.others.as_input or everything is not None else None
         output = replace(output, values=values, beliefs=beliefs, hidden=output.beliefs.hidden, inputs=inputs)
         if not self.co_players.policies:
             return probabilities, (output, others_state)
@@ -113,10 +122,13 @@ class Seats(eqx.Module):
         scripted, others_state = self.co_players(seen, legal[others], others_state)
         return jnp.concatenate([probabilities, scripted]), (output, others_state)
 
-    def _one_seat(self, params, opponents, observation, legal, beliefs, kind, plan_key, world):
+    def _one_seat(self, params, opponents, observation, legal, beliefs, kind, plan_key, world, everything):
         """Action probabilities, value, beliefs and what the policy read of one learning seat."""
         hidden, beliefs = beliefs.hidden, self.goals.update(opponents, observation, beliefs)
-        read = inputs = policy_inputs(self.config, self.game, opponents, observation, beliefs.goals)
+        inputs = policy_inputs(self.config, self.game, opponents, observation, beliefs.goals)
+        if everything is not None:
+            inputs = jnp.concatenate([inputs, everything], axis=-1)
+        read = inputs
         if kind is not None:
             legal = legal_for(self.game.spec, legal, kind)
             read = jnp.concatenate([inputs, own_goal(kind, inputs.shape[-1])[None]])

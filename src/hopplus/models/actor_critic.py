@@ -39,6 +39,11 @@ class PolicyNetwork(eqx.Module):
         """Log-probabilities, value, and the next recurrent state. A network with memory overrides it and `start`."""
         return *self(observation, legal, goals), hidden
 
+    @property
+    def reads_all_views(self) -> bool:
+        """Whether its critic gets the views of all seats in training, where others read goals."""
+        return False
+
     def values_under(
         self,
         observation: Observation,

@@ -24,6 +24,8 @@ class ActorCriticConfig:
     destinations: int = 0
     """On a board with the four moves, the policy can also point at cells and walk there on shortest paths: the width of
     what is compared at every cell. 0: a plain network."""
+    critic: Literal["own", "central"] = "own"
+    """central: the critic is a network of its own, and reads the views of all seats while training (MAPPO)."""
 
     def check(self) -> None:
         """Raise if a setting is out of range."""

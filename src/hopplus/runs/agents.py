@@ -60,6 +60,9 @@ def _learner_of(agent: Any, learner: LearnerConfig | None) -> LearnerConfig:
         "hop": OpponentsConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="each")),
     }
     learner = replace(learner or LearnerConfig(), opponents=opponents.get(agent, opponents["hop"]))
+    if agent == "mappo":
+        central = replace(learner.network, critic="central")
+        return replace(learner, sharing="shared", network=central, opponents=OpponentsConfig())
     if agent == "hop_plus_notes":
         return _of_the_notes(learner)
     small_search = PlanningConfig(kind="search", search=SearchConfig(trees=2, simulations=16, depth=8))
