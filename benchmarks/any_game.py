@@ -26,13 +26,13 @@ import numpy as np
 from hopplus.cli.figures import to_json
 from hopplus.doctor import examine
 from hopplus.evaluation.fairness import random_returns
-from hopplus.evaluation.statistics import Interval, seed_interval
 from hopplus.games.coplayers import Lineup, Random
 from hopplus.games.game import Game
 from hopplus.games.presets import make
 from hopplus.games.rollout import init_env, random_uniforms, rollout, sample_actions
 from hopplus.learning.config import LearnerConfig, PPOConfig
 from hopplus.runs import RunConfig, evaluate, train
+from hopplus_doctor.statistics import Interval, seed_interval
 from measure import PROGRESS, block_program, measure, print_json, print_table, times_as_fast
 
 NUM_ENVS, ROUNDS, SECONDS = 64, 5, 1.0

@@ -177,7 +177,7 @@ def others() -> dict[str, Callable[[], ParallelEnv]]:
 
 def judge(seconds: float) -> list[dict[str, Any]]:
     """What the doctor says of each environment."""
-    from hopplus.doctor.game import examine_env
+    from hopplus_doctor.environment import examine_env
 
     biased = {env.__name__: env for env in BIASED}
     fair = {env.__name__: env for env in FAIR} | {"hopplus stag-hunt-4x4": stag_hunt} | others()

@@ -23,12 +23,12 @@ import numpy as np
 
 import bare_ippo
 from bare_ippo import SETTINGS, Settings
-from hopplus.evaluation.statistics import seed_interval
 from hopplus.learning.config import LearnerConfig, PPOConfig
 from hopplus.models.config import ActorCriticConfig
 from hopplus.runs import RunConfig, train
 from hopplus.runs.records import RETURN_TAG, read_run
 from hopplus.runs.training import MOST_UPDATES, compile_program, placed, seed_keys
+from hopplus_doctor.statistics import seed_interval
 from measure import PROGRESS, interval_words, print_json, print_table
 
 SEEDS, ROUNDS, UPDATES_PER_ROUND = 8, 5, 4

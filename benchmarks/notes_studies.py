@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.evaluation.statistics import mean_of_known, page_trend, seed_band, seed_interval
 from hopplus.runs.records import FINAL_SHARE, RETURN_TAG, Recorded, read_run
 from hopplus.runs.studies.study import Study, open_study
 from hopplus.runs.studies.summary import answer
+from hopplus_doctor.statistics import mean_of_known, page_trend, seed_band, seed_interval
 from measure import PROGRAM, PROGRESS, interval_words, print_json, print_table, write_result
 from rise_and_fall import stretches
 

@@ -21,7 +21,6 @@ import numpy as np
 from jax import Array
 
 from hopplus.evaluation.fairness import random_returns
-from hopplus.evaluation.statistics import mean_interval
 from hopplus.games.game import Game
 from hopplus.games.presets import make
 from hopplus.learning.config import LearnerConfig
@@ -30,6 +29,7 @@ from hopplus.runs.config import RunConfig
 from hopplus.runs.evaluation import evaluate
 from hopplus.runs.progress import ProgressDisplay
 from hopplus.runs.training import train
+from hopplus_doctor.statistics import mean_interval
 from measure import Program, interval_words, measure, print_json, print_table, short, times_as_fast
 
 GAME = "pettingzoo:mpe2.simple_spread_v3.parallel_env"

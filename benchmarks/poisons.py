@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.agents import goals, opponents
-from hopplus.evaluation.statistics import seed_interval
 from hopplus.learning import replay
 from hopplus.learning.config import LearnerConfig
 from hopplus.models import world
@@ -28,6 +27,7 @@ from hopplus.runs.config import RunConfig
 from hopplus.runs.progress import ProgressDisplay
 from hopplus.runs.records import Recorded, read_run
 from hopplus.runs.training import train
+from hopplus_doctor.statistics import seed_interval
 from measure import print_json, print_table
 from sample_efficiency import steps_to_goal
 

@@ -21,14 +21,17 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from biased_envs import Foraging
-from hopplus.doctor.answer import Answer, Finding, settled
-from hopplus.doctor.game import SHARE_OF_PLAY, Advice, env_findings, game_findings
-from hopplus.doctor.random_play import MOST_EPISODES, Budget, EnvPlayed, GamePlayed, play_env, play_game
+from hopplus.doctor.game import game_findings
+from hopplus.doctor.random_play import GamePlayed, play_game
 from hopplus.evaluation.fairness import NUM_ENVS
 from hopplus.games import draw
 from hopplus.games.presets import make
 from hopplus.report import save_figure
-from hopplus.report.curves import MUTED, WIDE, add_legend, new_sheet
+from hopplus.report.curves import WIDE
+from hopplus_doctor.answer import Answer, Finding, settled
+from hopplus_doctor.drawing import MUTED, add_legend, new_sheet
+from hopplus_doctor.environment import SHARE_OF_PLAY, Advice, env_findings
+from hopplus_doctor.random_play import MOST_EPISODES, Budget, EnvPlayed, play_env
 from measure import print_json, print_table, short
 
 GAME = "stag-hunt-4x4"

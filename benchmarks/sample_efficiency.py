@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.evaluation.statistics import Interval, seed_interval
 from hopplus.runs.records import Recorded, read_run
+from hopplus_doctor.statistics import Interval, seed_interval
 from measure import interval_words, print_json, print_table, timed_training
 
 GAME, GOAL = "stag-hunt-4x4", 2.8

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hopplus.report import save_figure
-from hopplus.report.curves import MUTED
+from hopplus_doctor.drawing import MUTED
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"

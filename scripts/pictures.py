@@ -20,7 +20,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from hopplus.agents.config import OpponentsConfig
-from hopplus.doctor.answer import Picture
 from hopplus.games import draw
 from hopplus.games.draw import frames
 from hopplus.games.presets import make
@@ -29,9 +28,12 @@ from hopplus.learning.offline import Cast, make_episodes, play_cast, scripts_of
 from hopplus.learning.pretrain_config import PretrainConfig, Recipe
 from hopplus.learning.pretraining import Trainer, init, material, predict
 from hopplus.models.config import GoalsConfig, OthersConfig
-from hopplus.report import evidence, learning_curve, prediction, save_figure
-from hopplus.report.curves import MUTED, WIDE, new_sheet
+from hopplus.report import learning_curve, prediction, save_figure
+from hopplus.report.curves import WIDE
 from hopplus.runs.records import read_run
+from hopplus_doctor import evidence
+from hopplus_doctor.answer import Picture
+from hopplus_doctor.drawing import MUTED, new_sheet
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hopplus.core.p_values import p_words
+from hopplus_doctor.p_values import p_words
 
 
 @pytest.mark.parametrize(

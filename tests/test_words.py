@@ -42,7 +42,9 @@ PHRASES = (
     "同桌",
 )
 SOURCES = sorted(
-    path.relative_to(ROOT).as_posix() for folder in ("src", "examples") for path in (ROOT / folder).rglob("*.py")
+    path.relative_to(ROOT).as_posix()
+    for folder in ("src", "packages", "examples")
+    for path in (ROOT / folder).rglob("*.py")
 )
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "README.zh-CN.md"])
 

@@ -13,7 +13,6 @@ from hopplus.cli.main import main
 from hopplus.cli.others import print_others
 from hopplus.cli.world import print_world
 from hopplus.evaluation.fairness import Fairness
-from hopplus.evaluation.statistics import Interval, Trend
 from hopplus.games.contract import Finding
 from hopplus.games.presets import PRESETS, make
 from hopplus.runs.config import RunConfig
@@ -22,6 +21,7 @@ from hopplus.runs.studies import Question, Study
 from hopplus.runs.studies.cluster import failure_file
 from hopplus.runs.studies.study import write_study
 from hopplus.runs.studies.summary import Answer, VariantSummary
+from hopplus_doctor.statistics import Interval, Trend
 from report.run_folders import write_run
 
 WIDTH = 80

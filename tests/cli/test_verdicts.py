@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from rich.console import Console
 
-from hopplus.cli.verdicts import print_examination
-from hopplus.doctor.answer import Answer, Examination, Finding, settled
 from hopplus.doctor.progress import learned
-from hopplus.doctor.seat_differences import Measured, standing_out, trends
 from hopplus.runs.records import RETURN_TAG, Recorded
+from hopplus_doctor.answer import Answer, Examination, Finding, settled
+from hopplus_doctor.seat_differences import Measured, standing_out, trends
+from hopplus_doctor.terminal import print_examination
 from report.examinations import HOSTILE, examination
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hopplus.doctor.answer import Answer, Examination, Finding, Significance, holm, settled, verdict_of, worst
-from hopplus.evaluation.statistics import Interval
+from hopplus_doctor.answer import Answer, Examination, Finding, Significance, holm, settled, verdict_of, worst
+from hopplus_doctor.statistics import Interval
 
 
 def finding(p_value=None, effect=1.0, **about):

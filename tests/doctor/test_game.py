@@ -9,16 +9,17 @@ import pytest
 from pettingzoo.test.example_envs import generated_agents_parallel_v0
 
 from hopplus.doctor import game as doctor_game
-from hopplus.doctor.answer import Answer, settled
 from hopplus.doctor.faults import TieToTheLowestSeat
-from hopplus.doctor.first_views import FirstViews
-from hopplus.doctor.game import examine_env, examine_game, groups_of, load_env
-from hopplus.doctor.seat_differences import Measured, standing_out, trends
+from hopplus.doctor.game import examine_game
 from hopplus.games import contract
 from hopplus.games.bridges.pettingzoo import parallel_env
 from hopplus.games.matrix import MatrixGame
 from hopplus.games.presets import make
-from hopplus.games.roles import stem
+from hopplus_doctor.answer import Answer, settled
+from hopplus_doctor.environment import examine_env, groups_of, load_env
+from hopplus_doctor.first_views import FirstViews
+from hopplus_doctor.names import stem
+from hopplus_doctor.seat_differences import Measured, standing_out, trends
 from probes import SMALL, FirstSeatNearTheStag
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from hopplus.doctor import critic, others, world
-from hopplus.doctor.answer import Picture
 from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.runs.config import RunConfig
 from hopplus.runs.records import Recorded
+from hopplus_doctor.answer import Picture
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from hopplus.doctor.answer import Answer as Said
-from hopplus.doctor.answer import Examination, settled
 from hopplus.doctor.ladder import RUNGS, compare, read_ladder, rungs, symptom_of
 from hopplus.runs import RunConfig
 from hopplus.runs.agents import learner_of
 from hopplus.runs.folder import open_folder
 from hopplus.runs.records import Recorded
+from hopplus_doctor.answer import Answer as Said
+from hopplus_doctor.answer import Examination, settled
 
 
 def recorded(value_loss, seats=(1.0, 1.0, 1.0)):

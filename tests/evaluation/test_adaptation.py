@@ -19,13 +19,13 @@ from hopplus.evaluation.adaptation import (
     scripts,
     short_name,
 )
-from hopplus.evaluation.statistics import mean_of_known
 from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.lineups import lineup
 from hopplus.games.presets import make
 from hopplus.games.rollout import init_env, rollout
 from hopplus.games.stag_hunt import StagHunt
+from hopplus_doctor.statistics import mean_of_known
 from reference.coplayers import NearestHare, NearestStag, Random, View
 
 HUNT = make("stag-hunt-4x4")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import page_trend_test
 
-from hopplus.evaluation.statistics import mean_interval, page_trend
+from hopplus_doctor.statistics import mean_interval, page_trend
 
 
 def test_interval_of_a_mean_by_hand():

@@ -2,8 +2,8 @@
 
 import math
 
-from hopplus.doctor.answer import NO_THRESHOLD, Answer, Examination, Finding, Picture, Significance
-from hopplus.evaluation.statistics import Interval
+from hopplus_doctor.answer import NO_THRESHOLD, Answer, Examination, Finding, Picture, Significance
+from hopplus_doctor.statistics import Interval
 
 HOSTILE = '</td></script><script>alert("x")</script><img src=x onerror=alert(1)> $x_{$ [bold]&amp;[/] _'
 SEATS = ("player_1", "player_2", "player_3")

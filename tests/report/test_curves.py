@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hopplus.evaluation.statistics import seed_band, seed_interval
 from hopplus.report import curves, summary
 from hopplus.runs import records
 from hopplus.runs.records import read_run
+from hopplus_doctor.drawing import inline_svg, save_figure
+from hopplus_doctor.statistics import seed_band, seed_interval
 from report.run_folders import metric_lines, write_run
 
 MEAN = "charts/episodic_return/mean"
@@ -151,18 +152,18 @@ def test_the_trend_test_is_left_out_where_a_seat_has_no_return(tmp_path):
 
 def test_figures_are_saved_by_suffix(run, tmp_path):
     figure = curves.learning_curve({"a & b": run}, best=3.0)
-    curves.save_figure(figure, tmp_path / "curve.png")
-    curves.save_figure(figure, tmp_path / "curve.svg")
+    save_figure(figure, tmp_path / "curve.png")
+    save_figure(figure, tmp_path / "curve.svg")
     with Image.open(tmp_path / "curve.png") as image:
         assert image.width > 800
     words = [element.text for element in ElementTree.parse(tmp_path / "curve.svg").iter() if element.text]
     assert any("a & b" in text for text in words)
     with pytest.raises(ValueError, match=r"give a path that ends in \.png or \.svg"):
-        curves.save_figure(figure, tmp_path / "curve.pdf")
+        save_figure(figure, tmp_path / "curve.pdf")
 
 
 def test_the_same_figure_gives_the_same_svg(run):
-    first, second = (curves.inline_svg(curves.learning_curve({"a": run}), "curve") for _ in range(2))
+    first, second = (inline_svg(curves.learning_curve({"a": run}), "curve") for _ in range(2))
     assert first == second
 
 

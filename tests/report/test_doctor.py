@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from hopplus.doctor.answer import VERDICTS, Answer, Examination, Finding, Picture, Significance
-from hopplus.report import evidence
-from hopplus.report.doctor import doctor_page, judged_words
+from hopplus_doctor import evidence
+from hopplus_doctor.answer import VERDICTS, Answer, Examination, Finding, Picture, Significance
+from hopplus_doctor.page import doctor_page, judged_words
 from report.examinations import BARS, BOXES, HOSTILE, LINES, MATRIX, examination
 
 VOID = {"meta", "br"}

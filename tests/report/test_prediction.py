@@ -12,9 +12,9 @@ from hopplus.evaluation.prediction import Predictions, score
 from hopplus.games import Board, MatrixGame, StagHunt, draw, lineup, play_episode
 from hopplus.games.matrix import CHICKEN
 from hopplus.report import page, prediction, save_figure
-from hopplus.report.curves import inline_svg
 from hopplus.runs.folder import OTHERS
 from hopplus.runs.records import read_run
+from hopplus_doctor.drawing import inline_svg
 from report.run_folders import write_run
 from report.test_page import HOSTILE, Tags
 

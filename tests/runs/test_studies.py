@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from hopplus.cli.main import main
-from hopplus.evaluation.statistics import bootstrap, improvement, interquartile_mean
 from hopplus.runs import train
 from hopplus.runs.studies import Question, Study, open_study, read_study, run_study
 from hopplus.runs.studies.cluster import failure_file
 from hopplus.runs.studies.study import slug, write_study
 from hopplus.runs.studies.summary import answer, state_of, summarise
+from hopplus_doctor.statistics import bootstrap, improvement, interquartile_mean
 from runs.ray_cluster import Killer, small_study
 from runs.tiny import assert_same_run, config
 from test_examples import EXAMPLES

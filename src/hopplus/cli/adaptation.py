@@ -20,7 +20,6 @@ from hopplus.core.extensions import named
 from hopplus.core.mesh import num_cores
 from hopplus.evaluation.adaptation import agent_returns, all_lineups, normalised
 from hopplus.evaluation.config import KINDS
-from hopplus.evaluation.statistics import mean_of_known, seed_interval
 from hopplus.games.lineups import seat_names
 from hopplus.runs.command import planning_flags, train_command
 from hopplus.runs.folder import read_config
@@ -38,6 +37,7 @@ from hopplus.runs.oracles import (
 )
 from hopplus.runs.progress import ProgressDisplay, counting_bar
 from hopplus.runs.run import Run, load
+from hopplus_doctor.statistics import mean_of_known, seed_interval
 
 SCRIPTED = {"nearest_stag": "NS", "nearest_hare": "NH", "by_belief": "belief", "random": "random"}
 """The yardsticks besides the oracle, and their column names."""

@@ -11,7 +11,6 @@ from hopplus import __version__
 from hopplus.cli.figures import to_json
 from hopplus.cli.tables import make_table
 from hopplus.cli.verbs.check import Check
-from hopplus.core.p_values import p_words
 from hopplus.evaluation import fairness
 from hopplus.evaluation.fairness import Fairness
 from hopplus.games import contract
@@ -19,6 +18,7 @@ from hopplus.games.contract import Finding
 from hopplus.games.game import CAPABILITIES, Game, capabilities
 from hopplus.games.presets import make
 from hopplus.runs.capabilities import agents_for
+from hopplus_doctor.p_values import p_words
 
 NUM_PROMISES = len(contract.PROMISES_OF_A_RESET) + len(contract.PROMISES_OF_PLAY)
 

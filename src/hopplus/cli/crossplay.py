@@ -16,13 +16,13 @@ from hopplus.core.checks import check_seed
 from hopplus.core.devices import use_cores
 from hopplus.core.mesh import num_cores
 from hopplus.evaluation.crossplay import cross_play
-from hopplus.evaluation.statistics import seed_interval
 from hopplus.report.crossplay import heat_map
-from hopplus.report.curves import save_figure
 from hopplus.runs.command import planning_flags
 from hopplus.runs.folder import write_json
 from hopplus.runs.lineups import read_guests
 from hopplus.runs.progress import counting_bar
+from hopplus_doctor.drawing import save_figure
+from hopplus_doctor.statistics import seed_interval
 
 ACROSS = 4
 """Columns of a table: more do not fit into 80 characters beside the names."""

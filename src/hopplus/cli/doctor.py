@@ -1,23 +1,20 @@
 """`hopplus doctor`: find out what is wrong with a game or a run, with evidence."""
 
-import json
 import shlex
 from pathlib import Path
 
-from rich.console import Console
-
 from hopplus import __version__
 from hopplus.cli.verbs.doctor import AskGame, ClimbLadder, WithFault
-from hopplus.cli.verdicts import print_examination
-from hopplus.doctor.answer import Answer, Examination, Finding, OnProgress, settled
 from hopplus.doctor.examination import examine
 from hopplus.doctor.faults import switched_on
-from hopplus.doctor.game import examine_env, examine_game, load_env
+from hopplus.doctor.game import examine_game
 from hopplus.doctor.ladder import climb, read_ladder
 from hopplus.doctor.questions import ALL
 from hopplus.games.presets import make
-from hopplus.report.doctor import doctor_page
 from hopplus.runs.folder import write_json
+from hopplus_doctor.answer import Answer, Examination, OnProgress, settled
+from hopplus_doctor.environment import examine_env, load_env
+from hopplus_doctor.terminal import Watch, show
 
 
 def ask_game(asked: AskGame) -> int:
@@ -66,33 +63,6 @@ def run_with_fault(asked: WithFault) -> int:
         return main([*typed, *game])
 
 
-class Watch:
-    """Shows the current check on a terminal; elsewhere prints a line for each question."""
-
-    def __init__(self) -> None:
-        self._console = Console(stderr=True)
-        self._status = self._console.status("")
-
-    def __enter__(self) -> "Watch":
-        if self._console.is_terminal:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._status.stop()
-
-    def on_finding(self, question: str, finding: Finding | None) -> None:
-        """Show a question that is asked (the finding is None), or one of its findings."""
-        self.note(f"{question}: {finding.check} is {finding.verdict}" if finding else f"asking: {question}")
-        if finding is None and not self._console.is_terminal:
-            self._console.print(f"asking: {question}")
-
-    def note(self, words: str) -> None:
-        """Show one line on a terminal; the next one replaces it."""
-        if self._console.is_terminal:
-            self._status.update(words)
-
-
 def ask_run(folder: Path, questions: tuple[str, ...], compare_with: tuple[Path, ...], json_line: bool) -> int:
     """Examine a run, and write a page and a JSON file into its folder."""
     with Watch() as watch:
@@ -100,16 +70,3 @@ def ask_run(folder: Path, questions: tuple[str, ...], compare_with: tuple[Path, 
     name = "doctor" if questions == ALL else f"doctor_{questions[0]}"
     write_json(folder / f"{name}.json", examination.to_json())
     return show(examination, folder / f"{name}.html", json_line)
-
-
-def show(examination: Examination, page: Path | None, json_line: bool) -> int:
-    """Write the page and print the examination. Returns the exit code: 1 if something is broken."""
-    if page is not None:
-        page.write_text(doctor_page(examination))
-    if json_line:
-        print(json.dumps(examination.to_json()))
-    else:
-        print_examination(examination, Console())
-        if page is not None:
-            print(f"wrote {page}")
-    return 1 if examination.verdict == "broken" else 0

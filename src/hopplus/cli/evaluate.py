@@ -19,9 +19,7 @@ from hopplus.cli.tables import make_table
 from hopplus.cli.verbs.evaluate import Evaluate
 from hopplus.cli.world import judge_world, print_world
 from hopplus.core.checks import check_seed
-from hopplus.core.p_values import p_words
 from hopplus.evaluation.selfplay import Played
-from hopplus.evaluation.statistics import page_trend, seed_interval
 from hopplus.games.game import GameSpec
 from hopplus.runs.command import planning_flags, train_command
 from hopplus.runs.evaluation import evaluate
@@ -29,6 +27,8 @@ from hopplus.runs.folder import ADAPTATION, EVALUATION, OTHERS, WORLD, write_jso
 from hopplus.runs.progress import counting_bar
 from hopplus.runs.records import read_run
 from hopplus.runs.run import load
+from hopplus_doctor.p_values import p_words
+from hopplus_doctor.statistics import page_trend, seed_interval
 
 MANNERS = ("sampled", "greedy")
 

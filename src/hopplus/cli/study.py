@@ -16,7 +16,6 @@ from hopplus import __version__
 from hopplus.cli.figures import to_json
 from hopplus.cli.tables import make_table
 from hopplus.cli.verbs.study import ReportStudy, RunStudy, StudyStatus
-from hopplus.evaluation.statistics import Interval
 from hopplus.report.study import study_page, study_picture
 from hopplus.runs.folder import write_json
 from hopplus.runs.studies import Study, Trial, open_study, read_study, run_study
@@ -30,6 +29,7 @@ from hopplus.runs.studies.summary import (
     state_of,
     summarise,
 )
+from hopplus_doctor.statistics import Interval
 
 MARKS = {"waiting": "dim", "running": "yellow", "done": "green", "failed": "red"}
 

@@ -1,11 +1,11 @@
-from hopplus.doctor.answer import Answer as Answer
-from hopplus.doctor.answer import Examination as Examination
-from hopplus.doctor.answer import Finding as Finding
-from hopplus.doctor.answer import Kind as Kind
-from hopplus.doctor.answer import Verdict as Verdict
 from hopplus.doctor.examination import QUESTIONS as QUESTIONS
 from hopplus.doctor.examination import examine as examine
 from hopplus.doctor.faults import FAULTS as FAULTS
 from hopplus.doctor.faults import switched_on as switched_on
-from hopplus.doctor.game import examine_env as examine_env
 from hopplus.doctor.game import examine_game as examine_game
+from hopplus_doctor.answer import Answer as Answer
+from hopplus_doctor.answer import Examination as Examination
+from hopplus_doctor.answer import Finding as Finding
+from hopplus_doctor.answer import Kind as Kind
+from hopplus_doctor.answer import Verdict as Verdict
+from hopplus_doctor.environment import examine_env as examine_env

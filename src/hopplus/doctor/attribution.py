@@ -29,7 +29,6 @@ from hopplus.agents.goals import BeliefState
 from hopplus.agents.opponents import OpponentModels
 from hopplus.agents.player import Player
 from hopplus.doctor.examined_run import ExaminedRun, learned_params
-from hopplus.evaluation.statistics import Interval
 from hopplus.games.coplayers import PolicyState
 from hopplus.games.fields import Observation
 from hopplus.games.game import ego_order
@@ -42,6 +41,7 @@ from hopplus.learning.state import LearnerState
 from hopplus.learning.trust import depth_of
 from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.learned_game import WorldState, from_view
+from hopplus_doctor.statistics import Interval
 
 PARTS = ("reward", "transition", "termination", "co-players", "goals")
 STARTS, DRAWS, ENVS = 32, 12, 64

@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 
 from hopplus.doctor import imagined_rollout_checks, rollout_checks
-from hopplus.doctor.answer import Finding, Picture, Verdict
 from hopplus.doctor.attribution import Attribution, attribute
 from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.doctor.progress import LONGER, learned
-from hopplus.evaluation.statistics import Interval, bootstrap, seed_interval
 from hopplus.runs.records import final_by_seat, final_means
+from hopplus_doctor.answer import Finding, Picture, Verdict
+from hopplus_doctor.statistics import Interval, bootstrap, seed_interval
 
 ASKS = "what feeds the critic?"
 TO_BLAME = {

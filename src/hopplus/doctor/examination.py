@@ -9,11 +9,11 @@ import jax
 from hopplus import __version__
 from hopplus.doctor import critic, others, seats, world
 from hopplus.doctor import time as timing
-from hopplus.doctor.answer import Answer, Examination, Finding, settled
 from hopplus.doctor.examined_run import ExaminedRun, open_run
 from hopplus.doctor.game import examine_game
 from hopplus.doctor.questions import ALL
 from hopplus.doctor.run_comparison import compare
+from hopplus_doctor.answer import Answer, Examination, Finding, settled
 
 GAME_SECONDS = 10.0
 """How long the doctor plays the game of a run at random."""

@@ -5,12 +5,12 @@ from functools import cache, cached_property, partial
 import jax
 import numpy as np
 
-from hopplus.doctor.answer import Finding, Picture
 from hopplus.doctor.examined_run import ExaminedRun, learned_params
 from hopplus.learning import imagination
 from hopplus.learning.learner import by_seat
 from hopplus.learning.rollout import Trajectory
 from hopplus.learning.worlds import SAME_REWARD
+from hopplus_doctor.answer import Finding, Picture
 
 
 class ImaginedRollouts:

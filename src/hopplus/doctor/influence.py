@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from hopplus.doctor.answer import Picture
+from hopplus_doctor.answer import Picture
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,15 @@ from jaxtyping import Float64
 from scipy.stats import ttest_ind
 
 from hopplus.agents.config import OpponentsConfig, PlanningConfig
-from hopplus.doctor.answer import Answer, Finding, OnProgress, Picture, Significance
 from hopplus.doctor.questions import Symptom
-from hopplus.evaluation.statistics import Interval, bootstrap
 from hopplus.learning.config import ImaginationConfig, LearnerConfig, UtilitiesConfig
 from hopplus.models.config import GoalsConfig, WorldConfig
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import read_config
 from hopplus.runs.records import RETURN_TAG, Recorded, final_by_seat, final_means, read_run
 from hopplus.runs.studies import Study, run_study
+from hopplus_doctor.answer import Answer, Finding, OnProgress, Picture, Significance
+from hopplus_doctor.statistics import Interval, bootstrap
 
 RUNGS = {
     "ppo": "policy",

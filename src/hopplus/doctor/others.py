@@ -8,10 +8,10 @@ import numpy as np
 
 from hopplus.agents.player import Player
 from hopplus.doctor import rollout_checks
-from hopplus.doctor.answer import Finding, Picture, Verdict
 from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.evaluation.others import judge, watch
-from hopplus.evaluation.statistics import seed_interval
+from hopplus_doctor.answer import Finding, Picture, Verdict
+from hopplus_doctor.statistics import seed_interval
 
 ASKS = "are the opponent models good, and are they used?"
 ENVS = 128

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float64
 
-from hopplus.doctor.answer import Finding, Picture
-from hopplus.evaluation.statistics import mean_of_known, seed_interval
 from hopplus.runs.records import RETURN_TAG, Recorded, final_means, final_updates
+from hopplus_doctor.answer import Finding, Picture
+from hopplus_doctor.statistics import mean_of_known, seed_interval
 
 FIRST_SHARE = 0.05
 """The share of training that counts as its beginning; at least one update."""

@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float64, Int, Key
 from scipy.stats import entropy
 
-from hopplus.doctor.answer import Finding, Picture
 from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.doctor.influence import Influence
 from hopplus.games.game import GameSpec, ego_order
@@ -22,6 +21,7 @@ from hopplus.learning.learner import by_seat, value_scale
 from hopplus.learning.state import Experience, LearnerState
 from hopplus.models import actor_critic, world
 from hopplus.models.world import Transition
+from hopplus_doctor.answer import Finding, Picture
 
 TOLERANCE = 1e-3
 """Relative to the largest reward; a sum in another order differs by less."""

@@ -14,12 +14,12 @@ from jaxtyping import Float64
 from scipy.stats import t as student
 
 from hopplus.doctor import rollout_checks, update_checks
-from hopplus.doctor.answer import Finding, Picture, Significance
 from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.evaluation.selfplay import play
-from hopplus.evaluation.statistics import Interval, page_trend
 from hopplus.games.coplayers import Lineup
 from hopplus.runs.records import final_by_seat, seat_tags
+from hopplus_doctor.answer import Finding, Picture, Significance
+from hopplus_doctor.statistics import Interval, page_trend
 
 ASKS = "does training treat seats alike?"
 MATTERS = 0.1

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from hopplus.doctor.answer import NO_THRESHOLD, Finding, Picture, Verdict
 from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.doctor.imagined_rollout_checks import imagined_rollouts
+from hopplus_doctor.answer import NO_THRESHOLD, Finding, Picture, Verdict
 
 ASKS = "where does the time go?"
 REPEATS = 3

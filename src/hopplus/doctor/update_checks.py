@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from hopplus.doctor.answer import Finding, Picture
 from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.doctor.influence import Influence
 from hopplus.learning.replay import Kept
 from hopplus.learning.state import Experience, Learner, LearnerState
 from hopplus.models.world import Outcome, Situation, Transition
+from hopplus_doctor.answer import Finding, Picture
 
 SAME, SAME_WHEN_SHARED = 1e-3, 0.1
 """Relative differences of updates that count as rounding."""

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.doctor import rollout_checks
-from hopplus.doctor.answer import NO_THRESHOLD, Finding, Picture
 from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.evaluation.world import by_world, judge, transitions_of
 from hopplus.games.game import GameSpec, ego_order
@@ -16,6 +15,7 @@ from hopplus.learning.worlds import SAME_REWARD
 from hopplus.models import world
 from hopplus.models.world import Outcome, Transition, WorldModel
 from hopplus.runs.records import Recorded
+from hopplus_doctor.answer import NO_THRESHOLD, Finding, Picture
 
 ASKS = "is the world model good where it matters?"
 EPISODES, DRAWS = 64, 5

@@ -8,7 +8,7 @@ from hopplus.evaluation.prediction import score as score
 from hopplus.evaluation.selfplay import Played as Played
 from hopplus.evaluation.selfplay import play as play
 from hopplus.evaluation.series import play_series as play_series
-from hopplus.evaluation.statistics import Interval as Interval
-from hopplus.evaluation.statistics import bootstrap as bootstrap
-from hopplus.evaluation.statistics import interquartile_mean as interquartile_mean
-from hopplus.evaluation.statistics import seed_interval as seed_interval
+from hopplus_doctor.statistics import Interval as Interval
+from hopplus_doctor.statistics import bootstrap as bootstrap
+from hopplus_doctor.statistics import interquartile_mean as interquartile_mean
+from hopplus_doctor.statistics import seed_interval as seed_interval

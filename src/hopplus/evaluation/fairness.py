@@ -11,17 +11,15 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float32, Key
 
-from hopplus.core.p_values import p_words
-from hopplus.evaluation.statistics import Interval, Trend, mean_interval, page_trend
 from hopplus.games.coplayers import Lineup, Random
 from hopplus.games.game import Game
 from hopplus.games.rollout import play_episode
+from hopplus_doctor.p_values import p_words
+from hopplus_doctor.statistics import NUM_BLOCKS, Interval, Trend, mean_interval, page_trend
 
 CONFIDENCE = 0.999
 NUM_ENVS, NUM_ENVS_IN_PYTHON = 4096, 256
 """Episodes of a batch; the second for a game that is not compiled, which is slow."""
-NUM_BLOCKS = 200
-"""Page's test ranks the seats within blocks of episodes; their means seldom tie."""
 MIN_EPISODES = 2 * NUM_BLOCKS
 
 

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Key
 
-from hopplus.evaluation.statistics import Interval, seed_interval
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import Game
 from hopplus.games.rollout import Episode, play_episode
+from hopplus_doctor.statistics import Interval, seed_interval
 
 NUM_ENVS = 1000
 BEFORE, AFTER = slice(None, -1), slice(1, None)

@@ -4,7 +4,6 @@ A frame is drawn from the game's spec and from NumPy arrays, without the rules o
 be drawn too. Pictures and animations are in `hopplus.games.pictures`.
 """
 
-import colorsys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,23 +19,10 @@ from rich.style import Style
 from rich.text import Text
 
 from hopplus.games.game import NO_ACTION, Game, GameSpec
+from hopplus_doctor.names import player_colour, player_name
 
 RichTable: Any = vars(rich_table)["Table"]
 
-PLAYER_COLOURS = (
-    "#1f6feb",
-    "#e8590c",
-    "#0b8f7a",
-    "#d6336c",
-    "#7c3aed",
-    "#3f9b2b",
-    "#b91c1c",
-    "#0ea5e9",
-    "#b58900",
-    "#1e3a8a",
-    "#ec6fb5",
-    "#475569",
-)
 PLAYER_LETTERS = "123456789ABCEFGIJKLMNOPQRTUVWXYZ"
 """One letter per seat in the terminal, without D, H and S, which could be read as drift, hare and stag."""
 WALL_STYLE, CATCH_STYLE = Style.parse("grey58 on grey35"), Style.parse("bold black on #ffd84d")
@@ -167,18 +153,6 @@ def has_left(spec: GameSpec, frame: Frame) -> np.ndarray:
     if not walkers:
         return np.zeros(spec.num_agents, bool)
     return frame.terminated & ~(frame.board[..., walkers] > 0).any(axis=(0, 1))
-
-
-def player_name(seat: int) -> str:
-    return f"player_{seat + 1}"
-
-
-def player_colour(seat: int) -> str:
-    """A distinct colour for every seat: twelve chosen ones, then well-spaced hues."""
-    if seat < len(PLAYER_COLOURS):
-        return PLAYER_COLOURS[seat]
-    red, green, blue = colorsys.hsv_to_rgb(seat * 0.618034 % 1.0, 0.75, 0.65)
-    return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
 
 
 def action_text(spec: GameSpec, frame: Frame, seat: int) -> str:

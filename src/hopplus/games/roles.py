@@ -1,12 +1,8 @@
 """The roles of agents of other libraries, by their names and by what distinguishes them."""
 
-import re
 from collections.abc import Hashable, Sequence
 
-
-def stem(agent: Hashable) -> str:
-    """An agent's role by its name: `adversary_0` has the role `adversary`."""
-    return re.sub(r"[\W_]*\d+$", "", str(agent)) or "agent"
+from hopplus_doctor.names import stem
 
 
 def roles_of(agents: Sequence[Hashable], kinds: Sequence[Hashable]) -> tuple[str, ...]:

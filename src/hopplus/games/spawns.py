@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.stats import chi2_contingency
 
-from hopplus.core.p_values import p_words
 from hopplus.games.game import GameSpec
+from hopplus_doctor.p_values import p_words
 
 FALSE_ALARM = 1e-6
 """The probability that fair spawns are called unfair, shared among all features."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from hopplus.report.curves import INK, PAPER, new_sheet
+from hopplus_doctor.drawing import INK, PAPER, new_sheet
 
 DARK = 0.6
 """A cell above this share of the scale is dark, and its number is light."""

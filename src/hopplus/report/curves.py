@@ -4,35 +4,25 @@ Every seed is a thin line, their mean is bold, and the band is the 95% interval 
 serves the page, with the page's colours, and the pictures of the README and the docs.
 """
 
-import io
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from hopplus.evaluation.statistics import seed_band
 from hopplus.games import draw
 from hopplus.report import summary
 from hopplus.runs import records
 from hopplus.runs.records import Recorded
+from hopplus_doctor.drawing import INK, MUTED, add_legend, new_sheet
+from hopplus_doctor.statistics import seed_band
 
-PAPER, INK, MUTED, RULE = "#fffdf8", "#2d2a26", "#857f76", "#e4dfd3"
-PAGE_COLOURS = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)"}
-"""CSS variables that replace these colours on the page, so that a figure can be read in dark mode too."""
 WIDE, SMALL = (5.6, 3.2), (3.1, 2.0)
 """Sizes in inches."""
 POINTS_SHOWN = 300
 """The greatest number of points of a curve: more cannot be seen, and make the page large."""
-PICTURE_DPI = 200
-LETTERS_PER_INCH = 15
-"""Letters of a legend that fit into an inch."""
 STEPS_LABEL = "environment steps per seed"
 RETURN_LABEL = "mean return per episode"
 
@@ -134,47 +124,6 @@ def curve_caption(run: Recorded) -> str:
     )
 
 
-def inline_svg(figure: Figure, name: str) -> str:
-    """A figure as an <svg> element for the page: transparent, in the page's colours and fonts, described by `name`.
-
-    Matplotlib's names of groups are dropped, because every figure of a page would repeat them.
-    """
-    text = _svg(figure, name, transparent=True)
-    text = text[text.index("<svg") :]
-    text = re.sub(r'<g id="[^"]*"', "<g", text)
-    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text)
-    text = re.sub(
-        r'<svg width="[^"]*" height="[^"]*"', f'<svg role="img" aria-label="{_attribute(name)}"', text, count=1
-    )
-    for colour, variable in PAGE_COLOURS.items():
-        text = text.replace(colour, variable)
-    return text
-
-
-def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write a figure as PNG or SVG, by the suffix of the path."""
-    suffix = Path(path).suffix.lower()
-    if suffix == ".png":
-        figure.savefig(path, dpi=PICTURE_DPI)
-    elif suffix == ".svg":
-        Path(path).write_text(_svg(figure, "hopplus", transparent=False), encoding="utf-8")
-    else:
-        raise ValueError(f"cannot save {str(path)!r}; give a path that ends in .png or .svg")
-
-
-def _svg(figure: Figure, salt: str, *, transparent: bool) -> str:
-    """The figure as SVG text. It is reproducible: it has no date and no random names."""
-    stream = io.StringIO()
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
-        figure.savefig(stream, format="svg", transparent=transparent, metadata=nothing)
-    return stream.getvalue()
-
-
-def _attribute(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-
-
 def _seats_or_complain(run: Recorded, family: str) -> list[str]:
     tags = records.seat_tags(run, family)
     if not tags:
@@ -182,50 +131,8 @@ def _seats_or_complain(run: Recorded, family: str) -> list[str]:
     return tags
 
 
-def new_sheet(size: tuple[float, float], points: float = 9.0) -> tuple[Figure, Axes]:
-    """A figure with one pair of axes, for a quantity over steps."""
-    sheet = Figure(figsize=size, facecolor=PAPER, layout="constrained")
-    axes = sheet.add_subplot()
-    style_axes(axes, points)
-    axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
-    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    return sheet, axes
-
-
-def style_axes(axes: Axes, points: float = 9.0) -> None:
-    """Apply the style that all pictures of the report share."""
-    axes.set_facecolor("none")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(RULE)
-    axes.tick_params(colors=MUTED, labelcolor=INK, labelsize=points, length=3)
-    axes.grid(color=RULE, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.xaxis.label.set(color=MUTED, fontsize=points)
-    axes.yaxis.label.set(color=MUTED, fontsize=points)
-
-
 def _name_steps(axes: Axes) -> None:
     axes.set_xlabel(STEPS_LABEL)
-
-
-def add_legend(sheet: Figure, axes: Axes) -> None:
-    """Add a legend above the axes. The figure grows with its rows, so that the curves keep their size."""
-    handles, labels = axes.get_legend_handles_labels()
-    num_columns = max(1, int(sheet.get_figwidth() * LETTERS_PER_INCH / (max(map(len, labels)) + 6)))
-    num_rows = -(-len(labels) // num_columns)
-    sheet.set_figheight(sheet.get_figheight() + 0.2 * (num_rows - 1))
-    sheet.legend(
-        handles,
-        labels,
-        loc="outside upper left",
-        ncols=min(num_columns, len(labels)),
-        frameon=False,
-        fontsize=9.0,
-        labelcolor=INK,
-        handlelength=2.0,
-        columnspacing=1.4,
-    )
 
 
 def _draw_run(

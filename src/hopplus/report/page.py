@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from hopplus.evaluation.statistics import Interval, seed_interval
 from hopplus.report import curves, prediction, replay, summary, world
 from hopplus.report.replay import Replay
 from hopplus.runs import records
 from hopplus.runs.records import Recorded
+from hopplus_doctor.drawing import inline_svg
+from hopplus_doctor.statistics import Interval, seed_interval
+from hopplus_doctor.template_environment import template_environment
 
 GROUP_TITLES = {
     "charts": "Other charts",
@@ -90,20 +91,7 @@ def page(run: Recorded, replays: Sequence[Replay], *, title: str | None = None, 
         "bricks": replay.brick_data(),
         "replays": [replay.replay_data(each) for each in replays],
     }
-    return template_environment().get_template("page.html").render(content)
-
-
-def template_environment() -> Environment:
-    """The environment of the page templates; all values are escaped."""
-    environment = Environment(
-        loader=PackageLoader("hopplus.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    return environment
+    return template_environment("hopplus.report").get_template("page.html").render(content)
 
 
 def _facts(run: Recorded) -> list[Fact]:
@@ -264,4 +252,4 @@ def _has_numbers(run: Recorded, tag: str) -> bool:
 
 def _markup(figure: Any, name: str) -> Markup:
     """A figure for the page. Matplotlib and `inline_svg` escape its text."""
-    return Markup(curves.inline_svg(figure, name))
+    return Markup(inline_svg(figure, name))

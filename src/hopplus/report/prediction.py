@@ -18,7 +18,8 @@ from matplotlib.figure import Figure
 from hopplus.games import draw, pictures
 from hopplus.games.draw import Frame
 from hopplus.games.game import GameSpec
-from hopplus.report.curves import INK, MUTED, PAPER, RULE, WIDE, add_legend, new_sheet, style_axes
+from hopplus.report.curves import WIDE
+from hopplus_doctor.drawing import INK, MUTED, PAPER, RULE, add_legend, new_sheet, style_axes
 
 Score = Mapping[str, Any]
 CELL, LETTER = 0.42, 0.075

@@ -9,13 +9,14 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from hopplus.games import draw
-from hopplus.report.curves import INK, MUTED, inline_svg, learning_curve, new_sheet, save_figure
-from hopplus.report.page import template_environment
+from hopplus.report.curves import learning_curve
 from hopplus.runs.command import train_command
 from hopplus.runs.records import Recorded
 from hopplus.runs.studies import Study
 from hopplus.runs.studies.study import RETURNS
 from hopplus.runs.studies.summary import Answer, VariantSummary, read_curve, state_of
+from hopplus_doctor.drawing import INK, MUTED, inline_svg, new_sheet, save_figure
+from hopplus_doctor.template_environment import template_environment
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def study_page(study: Study, folder: Path, variants: Sequence[VariantSummary], a
         "commands": {name: train_command(config, Path("RUN")) for name, config in study.variants.items()},
         "folder": folder.name,
     }
-    environment: Environment = template_environment()
+    environment: Environment = template_environment("hopplus.report")
     return environment.get_template("study.html").render(content)
 
 

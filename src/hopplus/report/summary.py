@@ -9,9 +9,9 @@ interval here is over seeds, and because seeds are few it is Student's:
 import numpy as np
 from jaxtyping import Float64
 
-from hopplus.core.p_values import p_words
-from hopplus.evaluation.statistics import CONFIDENCE, Interval, Trend, page_trend, seed_interval
 from hopplus.runs.records import FINAL_SHARE, SEAT, Recorded, final_by_seat, final_means, seat_tags
+from hopplus_doctor.p_values import p_words
+from hopplus_doctor.statistics import CONFIDENCE, Interval, Trend, page_trend, seed_interval
 
 LEAST_SEATS = LEAST_SEEDS = 3
 MANY_UPDATES = 100

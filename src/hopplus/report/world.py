@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hopplus.games import draw
-from hopplus.report.curves import INK, PAPER, RULE, WIDE, add_legend, new_sheet, style_axes
+from hopplus.report.curves import WIDE
 from hopplus.report.prediction import WHITE_ON, Drawing, TextTable
+from hopplus_doctor.drawing import INK, PAPER, RULE, add_legend, new_sheet, style_axes
 
 PLANE_SIZE = 1.05
 CERTAIN = 0.005

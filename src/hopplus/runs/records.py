@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from hopplus.evaluation.statistics import mean_of_known
 from hopplus.runs.formats import migrated_settings
+from hopplus_doctor.statistics import mean_of_known
 
 CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVALUATION_FILE, OTHERS_FILE, WORLD_FILE = (
     "config.json",

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.evaluation.statistics import Interval, bootstrap, improvement, interquartile_mean
 from hopplus.runs.folder import TIMING
 from hopplus.runs.records import FINAL_SHARE, read_run
 from hopplus.runs.studies.cluster import State, failure_file
 from hopplus.runs.studies.study import RETURNS, Question, Study, Trial
+from hopplus_doctor.statistics import Interval, bootstrap, improvement, interquartile_mean
 
 
 @dataclass(frozen=True)

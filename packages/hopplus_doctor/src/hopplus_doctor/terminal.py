@@ -1,10 +1,13 @@
 """Print an examination on the terminal: a short block for each finding, the parts to blame, and the next steps."""
 
+import json
+from pathlib import Path
+
 from rich.console import Console
 from rich.text import Text
 
-from hopplus.doctor.answer import Examination, Finding, Verdict
-from hopplus.report.doctor import effect_words, rests_on, severity
+from hopplus_doctor.answer import Examination, Finding, Verdict
+from hopplus_doctor.page import doctor_page, effect_words, rests_on, severity
 
 COLOURS: dict[Verdict, str] = {
     "fine": "green",
@@ -13,8 +16,8 @@ COLOURS: dict[Verdict, str] = {
     "broken": "bold red",
 }
 INDENT = 2
-PROGRAM = "hopplus "
-"""A next step that begins with this is a command."""
+PROGRAMS = ("hopplus ", "hopplus-doctor ")
+"""A next step that begins with one of these is a command."""
 
 
 def print_examination(examination: Examination, console: Console) -> None:
@@ -30,7 +33,7 @@ def print_examination(examination: Examination, console: Console) -> None:
     console.print()
     console.print(Text(f"blame: {', '.join(examination.suspects) or 'nothing'}"))
     for step in _next_steps(examination):
-        console.print(Text(f"next: {step}"), soft_wrap=step.startswith(PROGRAM))
+        console.print(Text(f"next: {step}"), soft_wrap=step.startswith(PROGRAMS))
 
 
 def _print_finding(finding: Finding, console: Console) -> None:
@@ -60,3 +63,43 @@ def _next_steps(examination: Examination) -> list[str]:
     """The next steps without duplicates, those of the worst findings first."""
     ordered = sorted(examination.findings, key=severity, reverse=True)
     return list(dict.fromkeys(finding.advice for finding in ordered if finding.advice))
+
+
+class Watch:
+    """Shows the current check on a terminal; elsewhere prints a line for each question."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._status = self._console.status("")
+
+    def __enter__(self) -> "Watch":
+        if self._console.is_terminal:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._status.stop()
+
+    def on_finding(self, question: str, finding: Finding | None) -> None:
+        """Show a question that is asked (the finding is None), or one of its findings."""
+        self.note(f"{question}: {finding.check} is {finding.verdict}" if finding else f"asking: {question}")
+        if finding is None and not self._console.is_terminal:
+            self._console.print(f"asking: {question}")
+
+    def note(self, words: str) -> None:
+        """Show one line on a terminal; the next one replaces it."""
+        if self._console.is_terminal:
+            self._status.update(words)
+
+
+def show(examination: Examination, page: Path | None, json_line: bool) -> int:
+    """Write the page and print the examination. Returns the exit code: 1 if something is broken."""
+    if page is not None:
+        page.write_text(doctor_page(examination))
+    if json_line:
+        print(json.dumps(examination.to_json()))
+    else:
+        print_examination(examination, Console())
+        if page is not None:
+            print(f"wrote {page}")
+    return 1 if examination.verdict == "broken" else 0

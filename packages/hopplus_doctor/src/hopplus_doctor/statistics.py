@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float64
 from scipy.stats import norm, page_trend_test, trim_mean
 from scipy.stats import t as student
 
 CONFIDENCE = 0.95
 """The confidence of every interval over seeds."""
+NUM_BLOCKS = 200
+"""Page's test ranks the seats within blocks of episodes; their means seldom tie."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,12 @@ def page_trend(blocks: np.ndarray) -> Trend:
 class Band:
     """A mean over seeds and its interval, at every point of a curve; NaN where too few seeds have a number."""
 
-    mean: Float64[np.ndarray, "*points"]
-    low: Float64[np.ndarray, "*points"]
-    high: Float64[np.ndarray, "*points"]
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
 
-def mean_of_known(values: Float64[np.ndarray, "*points seeds"]) -> Float64[np.ndarray, "*points"]:
+def mean_of_known(values: np.ndarray) -> np.ndarray:
     """The mean along the last axis over finite values; NaN if there are none."""
     known = np.isfinite(values)
     count = known.sum(axis=-1)
@@ -68,7 +69,7 @@ def mean_of_known(values: Float64[np.ndarray, "*points seeds"]) -> Float64[np.nd
     return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
 
 
-def seed_band(values: Float64[np.ndarray, "*points seeds"]) -> Band:
+def seed_band(values: np.ndarray) -> Band:
     """Mean and interval over seeds, the last axis, at each point, of the seeds that have a number there."""
     known = np.isfinite(values)
     count = known.sum(axis=-1)
@@ -80,7 +81,7 @@ def seed_band(values: Float64[np.ndarray, "*points seeds"]) -> Band:
     return Band(mean, np.asarray(mean - half), np.asarray(mean + half))
 
 
-def seed_interval(values: Float64[np.ndarray, " seeds"]) -> Interval:
+def seed_interval(values: np.ndarray) -> Interval:
     """The mean over seeds with its interval; with a single seed the ends are NaN, because the spread is unknown."""
     band = seed_band(values)
     return Interval(float(band.mean), float(band.low), float(band.high))
@@ -89,14 +90,12 @@ def seed_interval(values: Float64[np.ndarray, " seeds"]) -> Interval:
 RESAMPLES = 5_000
 
 
-def interquartile_mean(scores: Float64[np.ndarray, "*batch seeds"]) -> Float64[np.ndarray, "*batch"]:
+def interquartile_mean(scores: np.ndarray) -> np.ndarray:
     """The mean of the middle half along the last axis; single outlying seeds do not decide it."""
     return np.asarray(trim_mean(scores, 0.25, axis=-1))
 
 
-def bootstrap(
-    statistic: Callable[..., Float64[np.ndarray, " resamples"]], *groups: Float64[np.ndarray, " seeds"]
-) -> Interval:
+def bootstrap(statistic: Callable[..., np.ndarray], *groups: np.ndarray) -> Interval:
     """The bootstrap interval of a statistic of groups of seeds; each group is resampled separately (stratified)."""
     random = np.random.default_rng(0)
     drawn = [group[random.integers(len(group), size=(RESAMPLES, len(group)))] for group in groups]
@@ -106,9 +105,7 @@ def bootstrap(
     return Interval(float(estimate), float(low), float(high))
 
 
-def improvement(
-    ones: Float64[np.ndarray, "*batch seeds"], others: Float64[np.ndarray, "*batch seeds2"]
-) -> Float64[np.ndarray, "*batch"]:
+def improvement(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
     """The probability that a seed of the first group beats one of the second; a tie is half a win."""
     differences = ones[..., :, None] - others[..., None, :]
     return np.asarray(np.mean(np.where(differences > 0, 1.0, np.where(differences < 0, 0.0, 0.5)), axis=(-1, -2)))

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hopplus.evaluation.statistics import Interval
+from hopplus_doctor.statistics import Interval
 
 Verdict = Literal["fine", "not enough evidence", "suspicious", "broken"]
 VERDICTS: tuple[Verdict, ...] = ("fine", "not enough evidence", "suspicious", "broken")
@@ -128,6 +128,8 @@ class Examination:
     command: str
     version: str
     answers: tuple[Answer, ...]
+    program: str = "hopplus"
+    """The program whose version it is."""
 
     @property
     def verdict(self) -> Verdict:

@@ -14,12 +14,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
 from scipy.stats import norm
 
-from hopplus.doctor.answer import SUSPICIOUS_BELOW, Finding, Picture, Significance, Verdict
-from hopplus.evaluation.fairness import NUM_BLOCKS
-from hopplus.evaluation.statistics import Interval, mean_interval, page_trend
+from hopplus_doctor.answer import SUSPICIOUS_BELOW, Finding, Picture, Significance, Verdict
+from hopplus_doctor.statistics import NUM_BLOCKS, Interval, mean_interval, page_trend
 
 CONFIDENCE = 1 - SUSPICIOUS_BELOW
 """Of intervals, for all seats together: 0 lies outside if an unadjusted test is suspicious."""
@@ -37,7 +35,7 @@ class Measured:
     module: str
     what: str
     """The name of the number, as in "return"."""
-    values: Float64[np.ndarray, "episodes seats"]
+    values: np.ndarray
     seats: tuple[str, ...]
     matters: float
     """The smallest difference that matters, in the unit of the values."""
@@ -47,11 +45,11 @@ class Measured:
     """How to get more evidence."""
 
     @property
-    def over_mean(self) -> Float64[np.ndarray, "episodes seats"]:
+    def over_mean(self) -> np.ndarray:
         return self.values - self.values.mean(axis=1, keepdims=True)
 
 
-def scale_of(values: Float64[np.ndarray, "episodes seats"]) -> float:
+def scale_of(values: np.ndarray) -> float:
     """The mean absolute value, with which differences are compared. The mean itself is 0 in a zero-sum game."""
     return float(np.abs(values).mean()) if values.size else 0.0
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hopplus.core.p_values import p_words
-from hopplus.doctor.answer import (
+from hopplus_doctor.answer import (
     BROKEN_BELOW,
     KINDS,
     SUSPICIOUS_BELOW,
@@ -18,8 +17,9 @@ from hopplus.doctor.answer import (
     Finding,
     Verdict,
 )
-from hopplus.report.evidence import Drawn, drawn, short_number
-from hopplus.report.page import template_environment
+from hopplus_doctor.evidence import Drawn, drawn, short_number
+from hopplus_doctor.p_values import p_words
+from hopplus_doctor.template_environment import template_environment
 
 
 @dataclass(frozen=True)

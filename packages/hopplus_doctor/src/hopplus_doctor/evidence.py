@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hopplus.doctor.answer import Picture
-from hopplus.games import draw
-from hopplus.report.curves import INK, MUTED, RULE, inline_svg, new_sheet
+from hopplus_doctor.answer import Picture
+from hopplus_doctor.drawing import INK, MUTED, RULE, inline_svg, new_sheet
+from hopplus_doctor.names import player_colour
 
 WIDTH, HEIGHT = 4.4, 2.3
 """The size of a figure in inches."""
@@ -56,7 +55,7 @@ def drawn(picture: Picture | None) -> Drawn | None:
         return None
     sheet = WAYS[picture.kind](picture)
     has_legend = picture.kind in ("bars", "lines") and len(picture.series) > 1
-    legend = tuple((name, draw.player_colour(index)) for index, name in enumerate(picture.series) if has_legend)
+    legend = tuple((name, player_colour(index)) for index, name in enumerate(picture.series) if has_legend)
     svg = Markup(inline_svg(sheet, picture.title))
     return Drawn(picture.title, picture.unit, svg, float(sheet.get_figwidth()), legend)
 
@@ -70,7 +69,7 @@ def bars(picture: Picture) -> Figure:
         values = numbers(entries)
         lows, highs = (numbers(ends.get(name, entries)) for ends in (picture.low, picture.high))
         places = np.arange(len(values)) + width * (index - (len(picture.series) - 1) / 2)
-        axes.bar(places, np.nan_to_num(values), 0.9 * width, color=draw.player_colour(index))
+        axes.bar(places, np.nan_to_num(values), 0.9 * width, color=player_colour(index))
         axes.vlines(places, lows, highs, color=INK, linewidth=1.4)
         for place, value, low, high in zip(places, values, lows, highs, strict=True):
             if is_numbered or np.isnan(value):
@@ -94,7 +93,7 @@ def boxes(picture: Picture) -> Figure:
             axes.text(place, 0.5, UNKNOWN, color=MUTED, ha="center", transform=axes.get_xaxis_transform())
         spread = np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(len(values))
         if len(values) <= DOTTED:
-            axes.scatter(place + spread, values, s=14, color=draw.player_colour(place), edgecolors="none", zorder=3)
+            axes.scatter(place + spread, values, s=14, color=player_colour(place), edgecolors="none", zorder=3)
     _name_places(axes, picture.labels)
     return sheet
 
@@ -108,7 +107,7 @@ def lines(picture: Picture) -> Figure:
         values = numbers(entries)
         known = np.isfinite(values)
         places = np.arange(len(values)) if times is None else times
-        pen = {"color": draw.player_colour(index), "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.8}
+        pen = {"color": player_colour(index), "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.8}
         axes.plot(places[known], values[known], marker=marker, markersize=3.5, **pen)
     if times is None:
         _name_places(axes, picture.labels)
@@ -147,7 +146,7 @@ def matrix(picture: Picture) -> Figure:
     return sheet
 
 
-def numbers(entries: Sequence[Any]) -> Float64[np.ndarray, " entries"]:
+def numbers(entries: Sequence[Any]) -> np.ndarray:
     """The entries as floats, with NaN for None and for infinity."""
     values = np.array([np.nan if entry is None else entry for entry in entries], np.float64)
     return np.where(np.isfinite(values), values, np.nan)
@@ -200,7 +199,7 @@ def _write_number(axes: Axes, place: float, value: float, low: float, high: floa
     axes.annotate(short_number(value), (place, end), (0, shift), **look)
 
 
-def _times(labels: Sequence[str]) -> Float64[np.ndarray, " labels"] | None:
+def _times(labels: Sequence[str]) -> np.ndarray | None:
     try:
         times = np.array(labels, np.float64)
     except ValueError:

@@ -9,12 +9,11 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
 from scipy.stats import norm
 
-from hopplus.doctor.answer import Finding, Significance, Verdict
-from hopplus.doctor.seat_differences import CONFIDENCE, carried_by
-from hopplus.evaluation.statistics import Interval
+from hopplus_doctor.answer import Finding, Significance, Verdict
+from hopplus_doctor.seat_differences import CONFIDENCE, carried_by
+from hopplus_doctor.statistics import Interval
 
 CHECK, MODULE = "first observations", "game: spawns"
 MATTERS = 0.2
@@ -64,7 +63,7 @@ class FirstViews:
         self.over = np.zeros((len(self.agents), columns))
         self.squares, self.fourths, self.total, self.total_squares = np.zeros((4, columns))
 
-    def _add(self, views: Float64[np.ndarray, "agents numbers"]) -> None:
+    def _add(self, views: np.ndarray) -> None:
         left, right = self.factors
         products = views[:, left] * views[:, right]
         seen = np.concatenate([views, products], axis=1)
@@ -150,7 +149,7 @@ def _about_labels(count: int) -> str:
     return f"; left out: {count} numbers never change and differ between agents, as an identity or a fixed place does"
 
 
-def _numbers(observation: Any) -> Float64[np.ndarray, " numbers"]:
+def _numbers(observation: Any) -> np.ndarray:
     """All numbers of an observation, flattened."""
     if isinstance(observation, Mapping):
         parts = [_numbers(observation[name]) for name in sorted(observation)]
