@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from hopplus.doctor.examined_run import ExaminedRun
-from hopplus.doctor.seats import LEAST_SEEDS, MATTERS, final_returns, over_mean, stands_out
+from hopplus.doctor.seats import final_returns
 from hopplus_doctor.answer import NO_THRESHOLD, Finding, Picture, Significance
+from hopplus_doctor.seat_returns import LEAST_SEEDS, MATTERS, over_mean, stands_out
 
 IGNORED = ("seed", "steps", "wandb", "checkpoint_every")
 """Settings that are not compared: they do not change how an update learns."""

@@ -4,14 +4,12 @@ Exact checks come first: they name the part at fault. Tests of the seats' return
 """
 
 from collections.abc import Iterator
-from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64
-from scipy.stats import t as student
 
 from hopplus.doctor import rollout_checks, update_checks
 from hopplus.doctor.examined_run import ExaminedRun
@@ -19,17 +17,14 @@ from hopplus.evaluation.selfplay import play
 from hopplus.games.coplayers import Lineup
 from hopplus.runs.records import final_by_seat, seat_tags
 from hopplus_doctor.answer import Finding, Picture, Significance
-from hopplus_doctor.statistics import Interval, page_trend
+from hopplus_doctor.seat_returns import LEAST_SEEDS, MATTERS, over_mean, returns_of_seeds, stands_out
 
 ASKS = "does training treat seats alike?"
-MATTERS = 0.1
-"""The smallest difference of a seat that matters, as a share of the mean return."""
 UNEVEN = 0.25
 """The smallest difference of counts that matters, as a share of the mean. Episodes of uneven length differ by less."""
 EPISODES = 250
 MODULES = {"policy": "buffer", "episode_length": "buffer", "imagined": "imagination"}
 """The module to blame for uneven counts of this name; for other names, the module of that name."""
-LEAST_SEEDS = 3
 
 
 def ask(examined: ExaminedRun) -> Iterator[Finding]:
@@ -87,33 +82,10 @@ def _even(examined: ExaminedRun, family: str, totals: Float64[np.ndarray, "seeds
     return Finding(family, module, "test", "fine", says, effect, "of the mean", Significance(p_value, UNEVEN), picture)
 
 
-def stands_out(values: Float64[np.ndarray, "seeds seats"]) -> tuple[int, Interval, float]:
-    """The seat that differs most from 0, its interval over seeds, and a p-value for all seats together.
-
-    With too few seeds for an interval, the interval is infinite and the p-value 1.
-    """
-    num_seeds, num_seats = values.shape
-    mean = values.mean(axis=0)
-    if num_seeds < LEAST_SEEDS:
-        seat = int(np.abs(mean).argmax())
-        return seat, Interval(float(mean[seat]), -np.inf, np.inf), 1.0
-    error = np.maximum(values.std(axis=0, ddof=1) / np.sqrt(num_seeds), 1e-12)
-    seat = int(np.abs(mean / error).argmax())
-    p_value = min(1.0, 2 * num_seats * float(student.sf(abs(mean[seat]) / error[seat], num_seeds - 1)))
-    half = float(student.ppf(1 - 0.025 / num_seats, num_seeds - 1) * error[seat])
-    return seat, Interval(float(mean[seat]), float(mean[seat] - half), float(mean[seat] + half)), p_value
-
-
 def final_returns(examined: ExaminedRun) -> Float64[np.ndarray, "seeds seats"]:
     """Mean returns over the last fifth of training, of the seeds that have returns of every seat."""
     blocks = final_by_seat(examined.recorded)
     return blocks[np.isfinite(blocks).all(axis=1)]
-
-
-def over_mean(values: Float64[np.ndarray, "seeds *policies seats"]) -> Float64[np.ndarray, "seeds *policies seats"]:
-    """The difference from the seed's mean, as a share of the mean of all."""
-    of_seed = values.mean(axis=tuple(range(1, values.ndim)), keepdims=True)
-    return (values - of_seed) / max(abs(float(values.mean())), 1e-9)
 
 
 def returns(examined: ExaminedRun) -> Iterator[Finding]:
@@ -130,33 +102,8 @@ def returns(examined: ExaminedRun) -> Iterator[Finding]:
         yield Finding("returns", "seats", "exact", "fine", words)
     for role, seats in compared.items():
         names = tuple(examined.seats[seat] for seat in seats)
-        yield from _returns_of(examined, blocks[:, seats], names, f" of {role}" if len(roles) > 1 else "")
-
-
-def _returns_of(
-    examined: ExaminedRun, blocks: Float64[np.ndarray, "seeds seats"], names: tuple[str, ...], suffix: str
-) -> Iterator[Finding]:
-    """The findings about seats of one role."""
-    over = over_mean(blocks)
-    samples = {name: blocks[:, at].tolist() for at, name in enumerate(names)}
-    picture = Picture("boxes", "return of each seat over the last fifth of training, by seed", names, samples)
-    seat, effect, p_value = stands_out(over)
-    more = "more" if effect.estimate > 0 else "less"
-    says = f"{names[seat]} gets {abs(effect.estimate):.1%} {more} than the mean of all seats{suffix}"
-    advice = f"hopplus doctor game {examined.config.game}"
-    about = partial(
-        Finding, module="seats", kind="test", verdict="fine", unit="of the mean", picture=picture, next=advice
-    )
-    yield about(f"returns{suffix}", says=says, effect=effect, test=Significance(p_value, MATTERS))
-    if blocks.shape[1] > 2:
-        trend = page_trend(blocks)
-        slope = np.polyfit(np.arange(blocks.shape[1]), over.T, 1)[0] * (blocks.shape[1] - 1)
-        _, size, _ = stands_out(slope[:, None])
-        says = (
-            f"from the first seat to the last returns change by {size.estimate:+.1%} (if anything, {trend.direction})"
-        )
-        test = Significance(trend.p_value, MATTERS)
-        yield about(f"order of seats{suffix}", says=says, effect=size, test=test)
+        suffix = f" of {role}" if len(roles) > 1 else ""
+        yield from returns_of_seeds(blocks[:, seats], names, suffix, f"hopplus doctor game {examined.config.game}")
 
 
 def rotated(examined: ExaminedRun) -> Finding:

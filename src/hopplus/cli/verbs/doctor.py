@@ -106,6 +106,65 @@ class AskTime(AskRun):
 
 
 @dataclass(frozen=True)
+class AskRecording:
+    """Is anything wrong in a recording of anyone's training? Checks data, targets, policies, models and imagination.
+
+    Writes doctor.html and doctor.json into the first folder. Several recordings are seeds of one training.
+    """
+
+    folders: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FOLDER [FOLDER ...]")]
+    """Folders that hopplus_doctor.Recorder wrote."""
+    page: Path | None = None
+    """Write the page to this file instead."""
+    json: Switch = False
+    """Print one line of JSON instead of a table."""
+
+    def __call__(self) -> int:
+        from hopplus_doctor.main import ask_recording
+
+        return ask_recording(self.folders, self.page, self.json, "hopplus doctor")
+
+
+@dataclass(frozen=True)
+class AskLogs:
+    """Is anything wrong in the logs of anyone's training? Reads TensorBoard events, CSV and JSON lines.
+
+    Shows which tag it takes for what. Several folders are seeds of one training.
+    """
+
+    folders: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FOLDER [FOLDER ...]")]
+    """Folders or files of logs."""
+    tags: Path | None = None
+    """A TOML file that says which tag is what. If it is not there, the guess is written to it."""
+    page: Path | None = None
+    """Write the page to this file instead."""
+    json: Switch = False
+    """Print one line of JSON instead of a table."""
+
+    def __call__(self) -> int:
+        from hopplus_doctor.main import ask_logs
+
+        return ask_logs(self.folders, self.tags, self.page, self.json, "hopplus doctor")
+
+
+@dataclass(frozen=True)
+class WriteRecording:
+    """Play the next update of a run, and write it as a recording: plain arrays that other tools can read."""
+
+    folder: RunPath
+    """The run's folder."""
+    out: Path
+    """The folder for the recording; with several seeds, for a folder of each."""
+
+    def __call__(self) -> int:
+        from hopplus.doctor.recording import write_recording
+
+        for written in write_recording(self.folder, self.out):
+            print(f"wrote {written}")
+        return 0
+
+
+@dataclass(frozen=True)
 class ClimbLadder:
     """Which module causes a symptom? Trains ppo, + others, + goals, + world, + imagination, full, and compares them.
 
@@ -158,10 +217,26 @@ Action: Any = (
     | Annotated[AskOthers, tyro.conf.subcommand("others", prefix_name=False)]
     | Annotated[AskWorld, tyro.conf.subcommand("world", prefix_name=False)]
     | Annotated[AskTime, tyro.conf.subcommand("time", prefix_name=False)]
+    | Annotated[AskRecording, tyro.conf.subcommand("recording", prefix_name=False)]
+    | Annotated[AskLogs, tyro.conf.subcommand("logs", prefix_name=False)]
+    | Annotated[WriteRecording, tyro.conf.subcommand("record", prefix_name=False)]
     | Annotated[ClimbLadder, tyro.conf.subcommand("ladder", prefix_name=False)]
     | Annotated[WithFault, tyro.conf.subcommand("fault", prefix_name=False)]
 )
-ACTIONS = ("run", "game", "seats", "critic", "others", "world", "time", "ladder", "fault")
+ACTIONS = (
+    "run",
+    "game",
+    "seats",
+    "critic",
+    "others",
+    "world",
+    "time",
+    "recording",
+    "logs",
+    "record",
+    "ladder",
+    "fault",
+)
 
 
 def with_action(typed: list[str]) -> list[str]:

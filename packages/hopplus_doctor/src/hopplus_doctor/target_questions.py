@@ -1,0 +1,233 @@
+"""Do advantages and targets follow from rewards, values, ends, discount and lambda? Recomputed by a loop over time:
+
+    surprise_t = reward_t + discount * next_value_t - value_t        next_value_t = 0 after an end
+    advantage_t = surprise_t + discount * lambda * advantage_(t+1)   0 across an end
+    target_t = value_t + advantage_t
+
+If they do not, a list of known mistakes is tried, and the one that explains the recorded numbers is named.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from hopplus_doctor.answer import Finding, Picture
+from hopplus_doctor.ask import (
+    SOURCES,
+    TOLERANCE,
+    absent,
+    by_seat,
+    ended,
+    in_game,
+    scale,
+    share_words,
+    shifted,
+    unanswered,
+)
+from hopplus_doctor.recording import Recording
+
+ASKS = "do advantages and targets follow from the rewards?"
+EXPLAINS = 0.98
+"""A mistake explains wrong numbers if it reproduces at least this share of them."""
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What targets are made of; every array is [updates, seats, envs, time], the last value without time."""
+
+    rewards: np.ndarray
+    values: np.ndarray
+    stops: np.ndarray
+    """Nothing is bootstrapped after this step."""
+    cuts: np.ndarray
+    """The advantage does not reach across this step."""
+    bootstraps: np.ndarray
+    """The value after the step, where an episode is cut off; NaN where it is unknown."""
+    last_values: np.ndarray
+    discount: float
+    gae_lambda: float
+
+    def advantages(self) -> np.ndarray:
+        """The advantages; NaN where something that they need is unknown."""
+        next_value, advantage = self.last_values, np.zeros(self.last_values.shape)
+        found = np.empty(self.rewards.shape)
+        for step in reversed(range(self.rewards.shape[-1])):
+            is_cut, stops = self.cuts[..., step], self.stops[..., step]
+            after = np.where(stops, 0.0, np.where(is_cut, self.bootstraps[..., step], next_value))
+            surprise = self.rewards[..., step] + self.discount * after - self.values[..., step]
+            carried = np.where(is_cut, 0.0, self.discount * self.gae_lambda * advantage)
+            advantage = surprise + carried
+            found[..., step] = advantage
+            next_value = self.values[..., step]
+        return found
+
+
+def ask(recording: Recording) -> Iterator[Finding]:
+    """Yield the findings."""
+    for group in SOURCES:
+        if (
+            group == "real"
+            or recording.get(group, "targets") is not None
+            or recording.get(group, "advantages") is not None
+        ):
+            yield targets(recording, group)
+    yield consistent(recording)
+
+
+def rollout_of(recording: Recording, group: str) -> Rollout | None:
+    """What the targets of a source are made of; None if something is missing."""
+    values, rewards = recording.get(group, "values"), recording.get(group, "rewards")
+    terminated, settings = recording.get(group, "terminated"), recording.settings
+    if values is None or rewards is None or terminated is None:
+        return None
+    if settings.discount is None or settings.gae_lambda is None:
+        return None
+    last, truncated = recording.get(group, "last_values"), recording.get(group, "truncated")
+    final = recording.get(group, "final_values")
+    unknown = np.full(values.shape, np.nan)
+    truncated = np.zeros(values.shape, bool) if truncated is None else truncated & ~terminated
+    there = recording.get(group, "in_game")
+    if there is not None:  # a seat that left plays no step in between; its own end is marked
+        terminated = terminated | (there & ~np.concatenate([there[..., 1:], there[..., -1:]], -1) & ~truncated)
+    return Rollout(
+        rewards,
+        values,
+        terminated,
+        terminated | truncated,
+        unknown if final is None else final,
+        unknown[..., 0] if last is None else last,
+        settings.discount,
+        settings.gae_lambda,
+    )
+
+
+def targets(recording: Recording, group: str) -> Finding:
+    """Are the recorded advantages, or targets, those that follow?"""
+    check, module = f"targets, {group}", "targets"
+    rollout = rollout_of(recording, group)
+    name = "advantages" if recording.get(group, "advantages") is not None else "targets"
+    recorded = recording.get(group, name)
+    if rollout is None or recorded is None:
+        missing = absent(recording, group, "rewards", "values", "terminated", "advantages")
+        if missing:
+            return unanswered(check, module, "exact", group, missing)
+        words = "the discount and lambda are not known; give Recorder(discount=..., gae_lambda=...)"
+        return unanswered(check, module, "exact", group, [], words)
+    if name == "targets":
+        recorded = recorded - rollout.values
+    expected = rollout.advantages()
+    played = in_game(recording, group, recorded.shape)
+    counted = played & np.isfinite(expected)
+    if not counted.any():
+        words = f"no {name} of the rollouts can be recomputed without the value after the last step"
+        return unanswered(check, module, "exact", group, ["last_values"], words)
+    size = scale(expected[counted], rollout.rewards, rollout.values)
+    wrong = by_seat(np.abs(recorded - expected) > TOLERANCE * size, counted)
+    says = f"all {counted.sum():,} {name} that can be recomputed follow from the rewards"
+    picture = Picture("bars", f"{name} that are wrong, by seat", recording.seats, {"wrong": wrong.tolist()})
+    about = partial(Finding, check, kind="exact", picture=picture)
+    if not (wrong > 0).any():
+        return about(module=module, verdict="fine", says=says)
+    seat = int(np.argmax(wrong))
+    says = f"{share_words(wrong[seat])} of the {name} of {recording.seats[seat]} do not follow from its rewards"
+    found = explanation(recording, group, rollout, recorded, played, seat, size)
+    if found is None:
+        advice = "compare the loop that computes advantages with the equation, step by step"
+        return about(module=module, verdict="broken", says=says, next=advice)
+    module, words = found
+    return about(module=module, verdict="broken", says=f"{says}; {words}", next="correct that and record again")
+
+
+def explanation(
+    recording: Recording, group: str, rollout: Rollout, recorded: np.ndarray, played: np.ndarray, seat: int, size: float
+) -> tuple[str, str] | None:
+    """The part and the words of the known mistake that explains the numbers of a seat; None if none does."""
+    best, found = EXPLAINS, None
+    for (module, words), other in mistakes(recording, group, rollout, seat).items():
+        expected = other.advantages()[:, seat]
+        counted = played[:, seat] & np.isfinite(expected)
+        if not counted.any():
+            continue
+        share = float((np.abs(recorded[:, seat] - expected) <= TOLERANCE * size)[counted].mean())
+        if share > best or (share == best and found is None):
+            best, found = share, (module, words)
+    return found
+
+
+def mistakes(recording: Recording, group: str, rollout: Rollout, seat: int) -> Mapping[tuple[str, str], Rollout]:
+    """Known mistakes, as rollouts that make them."""
+    nothing = np.zeros_like(rollout.stops)
+    over = ended(recording, group)
+    over = rollout.stops if over is None else over
+    past = "ends: bootstrapping"
+    tried = {
+        (past, "they bootstrap past ends of episodes"): replace(rollout, stops=nothing, cuts=nothing),
+        (past, "an end cuts the advantage, but the next episode's value is added"): replace(
+            rollout, stops=nothing, cuts=nothing | rollout.cuts, bootstraps=_next_values(rollout)
+        ),
+        ("ends: masks", "they use the end of the step after"): _with_ends(rollout, shifted(over, -1)),
+        ("ends: masks", "they use the end of the step before"): _with_ends(rollout, shifted(over, 1)),
+        ("ends: advantages across episodes", "advantages reach from one episode into the one before"): replace(
+            rollout, cuts=nothing, bootstraps=rollout.bootstraps
+        ),
+        ("ends: time limits", "time limits count as ends of the game"): _with_ends(rollout, over),
+        ("ends: time limits", "after a time limit the next episode's value is added"): replace(
+            rollout, bootstraps=_next_values(rollout)
+        ),
+        ("ends: time limits", "after a time limit the step's own value is added"): replace(
+            rollout, bootstraps=rollout.values
+        ),
+        ("targets: discount", "no discount was used"): replace(rollout, discount=1.0),
+        ("targets: lambda", "lambda was 1"): replace(rollout, gae_lambda=1.0),
+        ("targets: lambda", "lambda was 0"): replace(rollout, gae_lambda=0.0),
+        ("targets: discount", "the discount was used for lambda too"): replace(rollout, gae_lambda=rollout.discount),
+        ("targets", "the value after the rollout was taken as 0"): replace(
+            rollout, last_values=np.zeros_like(rollout.last_values)
+        ),
+        ("rewards", "the mean reward of all seats was used"): _with_rewards(rollout, rollout.rewards.mean(1)),
+        ("rewards", "the sum of all seats' rewards was used"): _with_rewards(rollout, rollout.rewards.sum(1)),
+        ("rewards", "the reward of the step before was used"): replace(rollout, rewards=_later(rollout.rewards)),
+    }
+    for other, name in enumerate(recording.seats):
+        if other != seat:
+            tried["rewards", f"the rewards of {name} were used"] = _with_rewards(rollout, rollout.rewards[:, other])
+            same = np.broadcast_to(rollout.values[:, other, None], rollout.values.shape)
+            last = np.broadcast_to(rollout.last_values[:, other, None], rollout.last_values.shape)
+            tried["critic", f"the values of {name} were used"] = replace(rollout, values=same, last_values=last)
+    return tried
+
+
+def _with_ends(rollout: Rollout, ends: np.ndarray) -> Rollout:
+    return replace(rollout, stops=ends, cuts=ends)
+
+
+def _with_rewards(rollout: Rollout, rewards: np.ndarray) -> Rollout:
+    return replace(rollout, rewards=np.broadcast_to(rewards[:, None], rollout.rewards.shape))
+
+
+def _next_values(rollout: Rollout) -> np.ndarray:
+    return np.concatenate([rollout.values[..., 1:], rollout.last_values[..., None]], -1)
+
+
+def _later(rewards: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.zeros_like(rewards[..., :1]), rewards[..., :-1]], -1)
+
+
+def consistent(recording: Recording) -> Finding:
+    """Are targets the sum of values and advantages, if both are recorded?"""
+    check, names = "targets and advantages", ("targets", "advantages", "values")
+    if missing := absent(recording, "real", *names):
+        return unanswered(check, "targets", "exact", "real", missing)
+    goal, advantages, values = (recording.get("real", name) for name in names)
+    assert goal is not None and advantages is not None and values is not None
+    played = in_game(recording, "real", values.shape)
+    with np.errstate(invalid="ignore"):
+        wrong = by_seat(np.abs(goal - advantages - values) > TOLERANCE * scale(goal, values), played)
+    if not (wrong > 0).any():
+        return Finding(check, "targets", "exact", "fine", "every target is the value plus the advantage")
+    seat = int(np.argmax(wrong))
+    says = f"{share_words(wrong[seat])} of the targets of {recording.seats[seat]} are not its value plus its advantage"
+    advice = "check whether targets are made from advantages that were already normalised, or from another seat's"
+    return Finding(check, "targets", "exact", "broken", says, next=advice)
