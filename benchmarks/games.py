@@ -4,6 +4,7 @@
     python benchmarks/games.py            all of it, about four minutes on two cores
     python benchmarks/games.py --quick    the four ratios in 40 s
     python benchmarks/games.py --scaling  only how the cost grows with the seats
+    python benchmarks/games.py --others   only coins, foraging and harvest against bare code
 
 In every program all seats act at random among their legal actions, every seat's view is built in every step, episodes
 that end are followed by fresh ones, and views, actions, rewards and ends of all steps are recorded.
@@ -20,6 +21,7 @@ import numpy as np
 from jax import Array
 
 import bare_stag_hunt as bare
+from bare_games import compare_others
 from hopplus.games.board import Board
 from hopplus.games.game import Game
 from hopplus.games.lineups import lineup
@@ -50,12 +52,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the four ratios, with shorter turns")
     parser.add_argument("--scaling", action="store_true", help="only the cost by number of seats")
+    parser.add_argument("--others", action="store_true", help="only the other games against bare code")
     options = parser.parse_args()
     figures: dict[str, Any] = {"quick": options.quick}
     if not options.scaling:
+        figures["product_over_bare_of"] = compare_others(product, LARGEST, quick=options.quick)
+    if not options.scaling and not options.others:
         check_bare_step()
         figures |= compare(sizes=(LARGEST,) if options.quick else (64, 512, LARGEST), quick=options.quick)
-    if not options.quick:
+    if not options.quick and not options.others:
         figures["scaling"] = scale()
     print_json(figures, PACKAGES)
 
@@ -65,7 +70,7 @@ def product(num_envs: int, game: Game | None = None) -> Program:
     game = game or make("stag-hunt-8x8")
     players = lineup(",".join(["random"] * game.spec.num_agents), game)
     envs = jax.jit(jax.vmap(lambda key: init_env(game, players, key=key)))(env_keys(0, num_envs))
-    envs = replace(envs, state=replace(envs.state, time=spread_times(num_envs)))
+    envs = replace(envs, state=replace(envs.state, time=spread_times(num_envs, game.spec.horizon)))
 
     def recorded(step: Step) -> tuple[Array, ...]:
         return step.observation["planes"], step.actions, step.rewards, step.terminated_after
@@ -112,9 +117,9 @@ def env_keys(seed: int, num_envs: int) -> Array:
     return jax.random.split(jax.random.key(seed), num_envs)
 
 
-def spread_times(num_envs: int) -> Array:
+def spread_times(num_envs: int, horizon: int = bare.HORIZON) -> Array:
     """So that episodes do not all end in the same step: as in a training that has run for a while."""
-    return jnp.arange(num_envs, dtype=jnp.int32) % bare.HORIZON
+    return jnp.arange(num_envs, dtype=jnp.int32) % horizon
 
 
 def compare(sizes: tuple[int, ...], *, quick: bool) -> dict[str, Any]:

@@ -11,7 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import chisquare
 
+from hopplus.games.coins import Coins, CoinsState
+from hopplus.games.foraging import Foraging, ForagingState
 from hopplus.games.game import Game
+from hopplus.games.harvest import Harvest, HarvestState
 from hopplus.games.snowdrift import Snowdrift, SnowdriftState
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
 
@@ -60,6 +63,63 @@ def snow(
         position=position,
         drift_position=drift_position,
         drift_remains=drift_remains,
+        walls=_walls(game, walls),
+        time=jnp.int32(time),
+    )
+
+
+def coined(
+    game: Coins, players: Iterable[Place], coins: Iterable[Place], walls: Iterable[Place] = (), time: int = 0
+) -> CoinsState:
+    """Everybody and everybody's coin where they are said to be, as (row, column)."""
+    state = _programs(game).reset(jax.random.key(0))
+    position, _ = _cells(game, players, game.num_players)
+    coin_position, _ = _cells(game, coins, game.num_players)
+    return replace(
+        state, position=position, coin_position=coin_position, walls=_walls(game, walls), time=jnp.int32(time)
+    )
+
+
+def camp(
+    game: Foraging,
+    players: Mapping[Place, int],
+    foods: Mapping[Place, int],
+    walls: Iterable[Place] = (),
+    time: int = 0,
+) -> ForagingState:
+    """Players and foods by place, as (row, column), each with its level. Foods that are not named have been taken."""
+    state = _programs(game).reset(jax.random.key(0))
+    position, _ = _cells(game, players, game.num_players)
+    food_position, food_remains = _cells(game, foods, game.num_foods)
+    food_level = [*foods.values(), *[1] * (game.num_foods - len(foods))]
+    return replace(
+        state,
+        position=position,
+        level=jnp.array(list(players.values()), jnp.int32),
+        food_position=food_position,
+        food_level=jnp.array(food_level, jnp.int32),
+        food_remains=food_remains,
+        walls=_walls(game, walls),
+        time=jnp.int32(time),
+    )
+
+
+def orchard(
+    game: Harvest,
+    players: Iterable[Place | int],
+    apples: Iterable[Place] = (),
+    walls: Iterable[Place] = (),
+    time: int = 0,
+) -> HarvestState:
+    """Each player where it is said to be, as (row, column), or away for so many steps; and the apples."""
+    players = list(players)
+    state = _programs(game).reset(jax.random.key(0))
+    position, _ = _cells(game, [None if isinstance(one, int) else one for one in players], game.num_players)
+    return replace(
+        state,
+        position=position,
+        away=jnp.array([one if isinstance(one, int) else 0 for one in players], jnp.int32),
+        apples=jnp.array(drawn(game.spec.height, game.spec.width, apples), bool),
         walls=_walls(game, walls),
         time=jnp.int32(time),
     )

@@ -16,11 +16,14 @@ import numpy as np
 import pytest
 
 from hopplus.games.board import Board
+from hopplus.games.coins import Coins
+from hopplus.games.foraging import Foraging
 from hopplus.games.game import Game
+from hopplus.games.harvest import Harvest
 from hopplus.games.matrix import CHICKEN, PRISONERS_DILEMMA, MatrixGame
 from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
-from reference import matrix, snowdrift, stag_hunt
+from reference import coins, foraging, harvest, matrix, snowdrift, stag_hunt
 
 SMALL, OBSTACLES, ARENAS = Board(4, 4), Board(obstacle_pieces=5), Board(arena_sides=(3, 8))
 MANY_TIMES: dict[str, Game] = {
@@ -29,6 +32,12 @@ MANY_TIMES: dict[str, Game] = {
     "stag hunt with obstacles": StagHunt(grid=OBSTACLES),
     "stag hunt with moving prey": StagHunt(grid=SMALL, prey_moves=0.3),
     "snowdrift": Snowdrift(),
+    "coins": Coins(),
+    "coins, four players": Coins(grid=Board(5, 5), num_players=4),
+    "foraging": Foraging(),
+    "foraging 5x5, two players": Foraging(grid=Board(5, 5), num_players=2, num_foods=3, food_levels=2),
+    "harvest": Harvest(),
+    "harvest with beams": Harvest(away_steps=5),
     "matrix game": MatrixGame(),
 }
 ALSO: dict[str, Game] = {
@@ -45,6 +54,17 @@ ALSO: dict[str, Game] = {
     "no stags": StagHunt(grid=SMALL, num_stags=0),
     "no hares": StagHunt(grid=SMALL, num_hares=0, num_stags=2),
     "one step": StagHunt(grid=SMALL, horizon=1),
+    "coins, three players and little room": Coins(grid=Board(4, 4, arena_sides=(3, 4)), num_players=3, cost=0.7),
+    "foraging, crowded, with obstacles": Foraging(
+        grid=Board(5, 6, obstacle_pieces=1), num_players=5, num_foods=5, player_levels=3, horizon=30
+    ),
+    "harvest, beams in a small arena": Harvest(
+        grid=Board(6, 7, obstacle_pieces=1, arena_sides=(3, 5)),
+        away_steps=1,
+        growth=(0.1, 0.3),
+        beam_length=9,
+        horizon=30,
+    ),
     "snowdrift with obstacles": Snowdrift(grid=OBSTACLES),
     "snowdrift 3x3, six players": Snowdrift(grid=Board(3, 3), num_players=6, num_drifts=3),
     "prisoner's dilemma, three players": MatrixGame(payoff=PRISONERS_DILEMMA, num_players=3),
@@ -61,7 +81,15 @@ QUICK_COMPILE = {"xla_backend_optimization_level": 0}
 
 def reference_of(game: Game) -> tuple[ModuleType, Any]:
     """The module that knows the rules of this game, and the rules as it is set up."""
-    module = {StagHunt: stag_hunt, Snowdrift: snowdrift, MatrixGame: matrix}[type(game)]
+    modules = {
+        StagHunt: stag_hunt,
+        Snowdrift: snowdrift,
+        Coins: coins,
+        Foraging: foraging,
+        Harvest: harvest,
+        MatrixGame: matrix,
+    }
+    module = modules[type(game)]
     settings = {field.name: getattr(game, field.name) for field in dataclasses.fields(game)}
     if module is not matrix:
         settings |= {"obstacle_pieces": game.grid.obstacle_pieces, "arena_sides": game.grid.arena_sides}
@@ -82,8 +110,10 @@ class Whims(eqx.Module):
 
 def draw_whims(game: Game, num_episodes: int, random: np.random.Generator) -> Whims:
     spec = game.spec
-    things = {StagHunt: "prey_position", Snowdrift: "drift_position", MatrixGame: "last_actions"}[type(game)]
-    num_things = getattr(jax.eval_shape(lambda: game.reset(key=jax.random.key(0))), things).shape[0]
+    state = jax.eval_shape(lambda: game.reset(key=jax.random.key(0)))
+    num_things = (
+        1 if isinstance(game, MatrixGame) else jax.eval_shape(lambda state: things_of(game, state), state)[0].size
+    )
     wishes = random.random((num_episodes, spec.num_agents, num_things), np.float32)
     # The first things, the stags, are wished for by many: two hunters have to meet there for a catch.
     wishes[..., 0] += 0.5
@@ -111,15 +141,35 @@ def wilful_actions(game: Game, state: Any, whims: Whims) -> jax.Array:
 
 def leads_on(game: Game, state: Any, wishes: jax.Array) -> jax.Array:
     """For each seat and action, whether it is a move towards the thing that the seat wishes for most, of those left."""
-    is_hunt = isinstance(game, StagHunt)
-    left = state.prey_alive if is_hunt else state.drift_remains
-    things = state.prey_position if is_hunt else state.drift_position
+    things, left = things_of(game, state)
     target = things[jnp.argmax(jnp.where(left[None, :], wishes, -1.0), axis=-1)]
     width = game.spec.width
     down = target // width - state.position // width
     right = target % width - state.position % width
     moves = jnp.stack([down < 0, down > 0, right < 0, right > 0], axis=-1)
     return jnp.pad(moves, ((0, 0), (0, game.spec.num_actions - 4)))
+
+
+def things_of(game: Game, state: Any) -> tuple[jax.Array, jax.Array]:
+    """The cells of all that players may want, and which of it is there."""
+    if isinstance(game, StagHunt):
+        return state.prey_position, state.prey_alive
+    if isinstance(game, Harvest):
+        return jnp.arange(state.apples.size), state.apples.reshape(-1)
+    if isinstance(game, Foraging):
+        return state.food_position, state.food_remains
+    if isinstance(game, Coins):
+        return state.coin_position, jnp.ones_like(state.coin_position, bool)
+    return state.drift_position, state.drift_remains
+
+
+def draws_of(game: Game, key: jax.Array) -> dict[str, jax.Array] | None:
+    """The random draws of a step, by name, as the reference takes them; None if it takes none."""
+    if isinstance(game, Coins):
+        return {"words": game.draw_words(key=key)}
+    if isinstance(game, Harvest):
+        return vars(game.draw_growth(key=key))
+    return vars(game.draw_prey_moves(key=key)) if getattr(game, "prey_moves", 0.0) > 0.0 else None
 
 
 def play(game: Game, whims: Whims, key: jax.Array) -> dict[str, Any]:
@@ -133,8 +183,7 @@ def play(game: Game, whims: Whims, key: jax.Array) -> dict[str, Any]:
 
     def step(state: Any, whims: Whims, key: jax.Array) -> tuple[Any, dict[str, Any]]:
         actions = wilful_actions(game, state, whims)
-        moving = getattr(game, "prey_moves", 0.0) > 0.0
-        draws = game.draw_prey_moves(key=jax.random.clone(key)) if moving else None
+        draws = draws_of(game, jax.random.clone(key))
         after, rewards = game.step(state, actions, key=key)
         return after, {"actions": actions, "rewards": rewards, "draws": draws}
 
@@ -174,7 +223,8 @@ class PlayedBatch:
         self.module, self.rules = reference_of(game)
         self.num_agents = game.spec.num_agents
         self.states = fields_of(played["state"])
-        self.draws = None if played["draws"] is None else fields_of(played["draws"])
+        draws = played["draws"]
+        self.draws = None if draws is None else {name: np.asarray(values).tolist() for name, values in draws.items()}
         self.numbers = {
             name: np.asarray(played[name]).tolist() for name in ("legal", "terminated", "actions", "rewards")
         }
@@ -195,7 +245,7 @@ class PlayedBatch:
             chance = []
             if self.draws is not None:
                 draws = {name: values[time][episode] for name, values in self.draws.items()}
-                chance = [self.module.PreyDraws(**draws)]
+                chance = [self.module.Draws(**draws)]
             after, rewards = self.module.step(self.rules, state, actions, *chance)
             same("rewards", [float(reward) for reward in rewards], self.numbers["rewards"][time][episode], state)
             self.compare(episode, after, pictures=random.random() < picture_share)
@@ -236,15 +286,50 @@ def note_events(seen: Counter, before: Any, after: Any, actions: list[int]) -> N
         seen["stag caught"] += any(not after.present[seat] for seat in hunts)
         seen["hare caught"] += stag_hunt.HUNT_HARE in after.last_actions
         seen["prey moved"] += before.prey_position != after.prey_position
+    if isinstance(before, coins.State):
+        takers = [[seat for seat in before.seats if after.position[seat] == coin] for coin in before.coin_position]
+        seen["own coin"] += any(of_one == [owner] for owner, of_one in enumerate(takers))
+        seen["another's coin"] += any(of_one and owner not in of_one for owner, of_one in enumerate(takers))
+        seen["shared coin"] += any(len(of_one) > 1 for of_one in takers)
+        seen["two coins at once"] += sum(map(bool, takers)) > 1
+    if isinstance(before, harvest.State):
+        seen["apple eaten"] += any(map(any, before.apples)) and len(rewards_of(before, after)) > 0
+        seen["shared apple"] += len(set(rewards_of(before, after))) < len(rewards_of(before, after))
+        seen["apple grown"] += any(
+            now and not was
+            for row, old in zip(after.apples, before.apples, strict=True)
+            for now, was in zip(row, old, strict=True)
+        )
+        seen["hit"] += any(now > was for now, was in zip(after.away, before.away, strict=True))
+        seen["returned"] += any(was and not now for now, was in zip(after.away, before.away, strict=True))
+    if isinstance(before, foraging.State):
+        loaders = after.last_actions.count(foraging.LOAD)
+        seen["food loaded"] += before.foods != after.foods
+        seen["loaded in vain"] += bool(loaders) and before.foods == after.foods
+        seen["shared food"] += loaders > len(before.foods) - len(after.foods) > 0
+        moves = [seat for seat in before.seats if after.last_actions[seat] < 4]
+        seen["collision"] += any(before.position[seat] == after.position[seat] for seat in moves)
     if isinstance(before, snowdrift.State):
         removers = after.last_actions.count(snowdrift.REMOVE)
         seen["drift removed"] += removers > 0
         seen["drift shared"] += removers > sum(before.drift_remains) - sum(after.drift_remains)
 
 
+def rewards_of(before: harvest.State, after: harvest.State) -> list[int]:
+    """The cells of the players that are on what was an apple."""
+    return [after.position[seat] for seat in before.present if before.has_apple(after.position[seat])]
+
+
 def expected_events(game: Game) -> set[str]:
     if isinstance(game, MatrixGame):
         return {"steps"}
+    if isinstance(game, Coins):
+        return {"illegal action", "own coin", "another's coin", "shared coin", "two coins at once"}
+    if isinstance(game, Harvest):
+        events = {"illegal action", "apple eaten", "shared apple", "apple grown"}
+        return events | {"hit", "returned"} if game.has_beam else events
+    if isinstance(game, Foraging):
+        return {"illegal action", "food loaded", "loaded in vain", "shared food", "collision", "early end"}
     if isinstance(game, Snowdrift):
         return {"illegal action", "drift removed", "drift shared", "early end"}
     if game.spec.horizon == 1:

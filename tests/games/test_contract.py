@@ -1,13 +1,15 @@
 import pytest
 
+import broken_games
+from every_preset import EVERY_PRESET
 from hopplus.games import contract
 from hopplus.games.board import Board
-from hopplus.games.presets import PRESETS, make
+from hopplus.games.presets import make
 from hopplus.games.stag_hunt import StagHunt
 from probes import FAULTS, SMALL, RewardOutsideSupport, WallsMove
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", EVERY_PRESET)
 def test_every_preset_keeps_the_contract(name):
     findings = contract.check(make(name))
     assert [finding.name for finding in findings if finding.fault] == []
@@ -27,6 +29,14 @@ def test_broken_games_are_rejected_by_name(broken):
     game = broken(grid=Board(4, 4, obstacle_pieces=1) if broken is WallsMove else SMALL, num_hares=3)
     with pytest.raises(contract.BrokenGameError, match=f"^{promise}: ") as caught:
         contract.check(game, only=[promise])
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("broken", broken_games.FAULTS, ids=lambda broken: broken.__name__)
+def test_broken_versions_of_other_games_are_rejected_by_name(broken):
+    _, promise, words = broken_games.FAULTS[broken]
+    with pytest.raises(contract.BrokenGameError, match=f"^{promise}: ") as caught:
+        contract.check(broken_games.broken(broken), only=[promise])
     assert words in str(caught.value)
 
 

@@ -9,21 +9,31 @@ import numpy as np
 import pytest
 
 from hopplus.games.board import Board
+from hopplus.games.coins import Coins
+from hopplus.games.foraging import Foraging
 from hopplus.games.game import Game
+from hopplus.games.harvest import Harvest
 from hopplus.games.lineups import lineup
 from hopplus.games.matrix import MatrixGame
 from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
+from reference import seats_from
 from reference.coplayers import (
+    AnyCoins,
+    Forager,
+    Greedy,
     Idler,
     NearestDrift,
     NearestHare,
     NearestStag,
     Noisy,
+    OwnCoins,
     PatientStag,
     Random,
     Script,
+    Sustainable,
     View,
+    Zapper,
     steps_on_stag_after,
 )
 
@@ -45,6 +55,8 @@ WAITERS = "patient_stag(1),noisy(patient_stag(2),0.25),noisy(nearest_hare,0.5),p
 WAITER_SCRIPTS = (PatientStag(1), Noisy(PatientStag(2), 0.25), Noisy(NearestHare(), 0.5), PatientStag(0))
 CLEARERS = "nearest_drift,idler,random,noisy(nearest_drift,0.2)"
 CLEARER_SCRIPTS = (NearestDrift(), Idler(), Random(), Noisy(NearestDrift(), 0.2))
+COLLECTOR_SCRIPTS = (OwnCoins(), AnyCoins(), Noisy(OwnCoins(), 0.5))
+FORAGER_SCRIPTS = (Forager("nearest"), Forager("strongest"), Forager("easy"), Noisy(Forager("easy"), 0.5))
 OBSTACLES, ARENAS = Board(obstacle_pieces=5), Board(arena_sides=(3, 8))
 CASES = {
     "open": Case(StagHunt(), HUNTERS, HUNTER_SCRIPTS),
@@ -62,6 +74,19 @@ CASES = {
     "short": Case(StagHunt(steps_after_first_catch=2), HUNTERS, HUNTER_SCRIPTS),
     "drifts": Case(Snowdrift(), CLEARERS, CLEARER_SCRIPTS),
     "drifts, obstacles": Case(Snowdrift(grid=OBSTACLES), CLEARERS, CLEARER_SCRIPTS),
+    "coins": Case(
+        Coins(grid=Board(4, 4), num_players=3), "own_coins,any_coins,noisy(own_coins,0.5)", COLLECTOR_SCRIPTS
+    ),
+    "foraging": Case(
+        Foraging(grid=Board(5, 6, obstacle_pieces=1), player_levels=3),
+        "nearest_food,strongest_food,easy_food,noisy(easy_food,0.5)",
+        FORAGER_SCRIPTS,
+    ),
+    "harvest": Case(
+        Harvest(grid=Board(6, 6, obstacle_pieces=1), away_steps=3, horizon=40),
+        "greedy,sustainable(2),zapper(3),noisy(sustainable,0.5)",
+        (Greedy(), Sustainable(2), Zapper(3), Noisy(Sustainable(3), 0.5)),
+    ),
     "matrix game": Case(MatrixGame(), "random,noisy(random,0.3)", (Random(), Noisy(Random(), 0.3))),
 }
 
@@ -96,6 +121,27 @@ def views(case: Case, seen: dict[str, Any], time: int, episode: int) -> list[Vie
     if isinstance(case.game, MatrixGame):
         return [View(row, walls=[], cell=None, stags=[], hares=[], drifts=[]) for row in legal]
     walls, cells = state.walls[time, episode].tolist(), state.position[time, episode].tolist()
+    if isinstance(case.game, Foraging):
+        remains, levels = state.food_remains[time, episode], state.level[time, episode].tolist()
+        places = state.food_position[time, episode][remains].tolist()
+        foods = dict(zip(places, state.food_level[time, episode][remains].tolist(), strict=True))
+        more = [{"level": level, "others": [*cells[:seat], *cells[seat + 1 :]]} for seat, level in enumerate(levels)]
+        return [View(row, walls, cells[seat], [], [], [], foods=foods, **more[seat]) for seat, row in enumerate(legal)]
+    if isinstance(case.game, Harvest):
+        apples = np.flatnonzero(state.apples[time, episode]).tolist()
+        away = state.away[time, episode].tolist()
+        there = [seat for seat in range(len(cells)) if not away[seat]]
+        others = [[cells[other] for other in there if other != seat] for seat in range(len(cells))]
+        return [
+            View(row, walls, cells[seat], [], [], [], others=others[seat], apples=apples)
+            for seat, row in enumerate(legal)
+        ]
+    if isinstance(case.game, Coins):
+        coins = state.coin_position[time, episode].tolist()
+        return [
+            View(row, walls, cells[seat], [], [], [], [coins[each] for each in seats_from(seat, len(cells))])
+            for seat, row in enumerate(legal)
+        ]
     stags, hares, drifts = [], [], []
     if isinstance(case.game, StagHunt):
         prey, alive = state.prey_position[time, episode].tolist(), state.prey_alive[time, episode].tolist()

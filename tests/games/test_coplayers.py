@@ -64,6 +64,11 @@ def test_names_of_seats_keep_their_values():
 def test_scripts_fit_their_game():
     assert "nearest_drift" not in scripts_for(GAME.spec)
     assert scripts_for(make("snowdrift-8x8").spec) == ["nearest_drift", "idler", "random", "noisy"]
+    assert scripts_for(make("coins-3x3").spec) == ["own_coins", "any_coins", "random", "noisy"]
+    foragers = ["nearest_food", "strongest_food", "easy_food"]
+    assert scripts_for(make("foraging-8x8").spec) == [*foragers, "random", "noisy"]
+    assert scripts_for(make("harvest-8x8").spec) == ["greedy", "sustainable", "random", "noisy"]
+    assert scripts_for(make("harvest-8x8-beam").spec) == ["greedy", "sustainable", "zapper", "random", "noisy"]
     assert scripts_for(make("matrix-chicken").spec) == ["random", "noisy"]
 
 

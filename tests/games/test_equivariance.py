@@ -12,6 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopplus.games.board import Board
+from hopplus.games.coins import Coins
+from hopplus.games.foraging import Foraging
+from hopplus.games.harvest import Harvest
 from hopplus.games.matrix import PRISONERS_DILEMMA, MatrixGame, MatrixState
 from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
@@ -23,6 +26,9 @@ GAMES = {
         grid=Board(6, 6, obstacle_pieces=2, arena_sides=(4, 6)), num_stags=2, prey_moves=0.5, steps_after_first_catch=2
     ),
     "snowdrift": Snowdrift(grid=Board(5, 5)),
+    "coins": Coins(grid=Board(4, 4), num_players=4),
+    "foraging": Foraging(grid=Board(4, 4), num_foods=3),
+    "harvest with beams": Harvest(grid=Board(4, 4), away_steps=3),
     "matrix": MatrixGame(payoff=PRISONERS_DILEMMA, num_players=4),
 }
 ORDERS = jnp.asarray(list(permutations(range(4))), jnp.int32)
@@ -40,6 +46,19 @@ def crowded(game, key):
     time = jax.random.randint(time_key, (), 0, game.spec.horizon + 1, jnp.int32)
     if isinstance(state, MatrixState):
         return replace(state, last_actions=last, time=time)
+    if isinstance(game, Foraging | Harvest):  # random cells of small boards: players are beside food, and in line
+        away = jax.random.bernoulli(where_key, 0.3, (4,)) * jax.random.randint(which_key, (4,), 1, 4, jnp.int32)
+        more = (
+            {"away": away}
+            if isinstance(game, Harvest)
+            else {"food_remains": jax.random.bernoulli(thing_key, 0.8, (3,))}
+        )
+        return replace(state, last_actions=last, time=time, **more)
+    if isinstance(game, Coins):  # next to coins, so that a step leads many to one
+        beside = state.coin_position[jax.random.randint(which_key, (4,), 0, 2)] + 1
+        position = jnp.where(jax.random.bernoulli(where_key, 0.7, (4,)), beside % 16, state.position)
+        clear = ~jnp.any(position[:, None] == state.coin_position, axis=-1)
+        return replace(state, position=jnp.where(clear, position, state.position), last_actions=last, time=time)
     things = state.prey_position if isinstance(game, StagHunt) else state.drift_position
     on_thing = jax.random.bernoulli(where_key, 0.7, (4,))
     position = jnp.where(on_thing, things[jax.random.randint(which_key, (4,), 0, 2)], state.position)

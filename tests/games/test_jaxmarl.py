@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from jaxmarl.wrappers.baselines import CTRolloutManager, LogWrapper
 
+from every_preset import EVERY_PRESET
 from hopplus.games.bridges.jaxmarl import JaxMARLGame
 from hopplus.games.game import NO_ACTION
-from hopplus.games.presets import PRESETS, make
+from hopplus.games.presets import make
 
 NUM_ENVS, NUM_HAND_PLAYED, NUM_STEPS = 16, 3, 100
 
@@ -129,7 +130,7 @@ def test_done_seats_stay_done_without_reward_until_all_are():
     assert left_early > 100
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", EVERY_PRESET)
 def test_spaces_fit_what_the_game_gives(name):
     game = make(name)
     env = JaxMARLGame(game)

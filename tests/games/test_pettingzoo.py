@@ -14,10 +14,11 @@ import pytest
 from gymnasium.utils.env_checker import data_equivalence
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
+from every_preset import EVERY_PRESET
 from hopplus.games.board import Board
 from hopplus.games.bridges.pettingzoo import GameEnv, parallel_env
 from hopplus.games.matrix import MatrixGame
-from hopplus.games.presets import PRESETS, make
+from hopplus.games.presets import make
 from hopplus.games.stag_hunt import StagHunt
 
 UP, DOWN, LEFT, RIGHT, STAY, HUNT_STAG, HUNT_HARE = range(7)
@@ -29,7 +30,7 @@ GAMES = {name: make(name) for name in ("stag-hunt-8x8-obstacles", "snowdrift-8x8
 }
 """A preset of each kind, a game whose steps are random, and one without a board for more than two."""
 
-every_preset = pytest.mark.parametrize("name", PRESETS)
+every_preset = pytest.mark.parametrize("name", EVERY_PRESET)
 every_game = pytest.mark.parametrize("name", GAMES)
 
 

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from hopplus.games.board import Board
+from hopplus.games.coins import Coins
 from hopplus.games.coplayers import Lineup, Random
+from hopplus.games.foraging import Foraging
 from hopplus.games.game import ego_order, views_of_others
+from hopplus.games.harvest import Harvest
 from hopplus.games.presets import make
 from hopplus.games.rollout import init_env, rollout
 from hopplus.games.snowdrift import Snowdrift
@@ -18,6 +21,9 @@ GAMES = {
     "walls": StagHunt(grid=Board(8, 8, obstacle_pieces=5)),
     "arenas": StagHunt(grid=Board(5, 5, arena_sides=(3, 5))),
     "snowdrift": Snowdrift(grid=Board(4, 4), horizon=9, num_drifts=3),
+    "coins": Coins(grid=Board(4, 4), num_players=3, horizon=9),
+    "foraging": Foraging(grid=Board(4, 4), horizon=9, num_foods=3),
+    "harvest": Harvest(grid=Board(4, 4), num_players=3, horizon=9, away_steps=2),
     "matrix": make("matrix-chicken"),
 }
 

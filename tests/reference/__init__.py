@@ -125,3 +125,17 @@ def shapes_with(cell: int, size: int, cells: set[int], width: int) -> set[frozen
 def touches(shape: Collection[int], cell: int, width: int) -> bool:
     row, column = divmod(cell, width)
     return any(abs(row - other // width) + abs(column - other % width) == 1 for other in shape)
+
+
+def planes_of(walls: list[list[bool]], marked: list[list[int]]) -> np.ndarray:
+    """A plane of 0 and 1 for each list of cells."""
+    height, width = len(walls), len(walls[0])
+    planes = np.zeros((height, width, len(marked)), np.uint8)
+    for plane, cells in enumerate(marked):
+        for cell in cells:
+            planes[cell // width, cell % width, plane] = 1
+    return planes
+
+
+def wall_cells(walls: list[list[bool]]) -> list[int]:
+    return sorted(set(range(len(walls) * len(walls[0]))) - set(free_cells(walls)))

@@ -4,12 +4,13 @@ A script is asked with what its seat sees, and answers with the probability of e
 anything: how many steps it has spent on a stag's cell. Every script carries that count, so that all are called alike.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from reference import DIRECTIONS, STAY, neighbour, path_lengths
 
-HUNT_STAG, HUNT_HARE, REMOVE = 5, 6, 5
+HUNT_STAG, HUNT_HARE, REMOVE, LOAD, FIRST_ZAP = 5, 6, 5, 5, 5
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,14 @@ class View:
     stags: list[int]
     hares: list[int]
     drifts: list[int]
+    coins: list[int] = field(default_factory=list)
+    """Its own, then those of the players after it."""
+    foods: dict[int, int] = field(default_factory=dict)
+    """The level of the food on each cell that has any."""
+    level: int = 0
+    others: list[int] = field(default_factory=list)
+    """The cells of the other players that are on the board."""
+    apples: list[int] = field(default_factory=list)
 
     @property
     def must_stay(self) -> bool:
@@ -106,6 +115,98 @@ class NearestDrift:
 class Idler:
     def probabilities(self, view: View, steps_on_stag: int) -> list[float]:
         return uniform(view, [action for action in legal_actions(view) if action != REMOVE])
+
+
+@dataclass(frozen=True)
+class OwnCoins:
+    """Walks around the coins of others, and stays if they are in the way."""
+
+    def probabilities(self, view: View, steps_on_stag: int) -> list[float]:
+        if view.must_stay:
+            return always(view, STAY)
+        others = set(view.coins[1:])
+        walls = blocked_at(view.walls, others)
+        around = replace(view, walls=walls)
+        if view.coins[0] not in path_lengths(walls, view.cell):
+            return always(view, STAY)
+        return approach(around, view.coins[:1], STAY)
+
+
+@dataclass(frozen=True)
+class AnyCoins:
+    def probabilities(self, view: View, steps_on_stag: int) -> list[float]:
+        return always(view, STAY) if view.must_stay else approach(view, view.coins, STAY)
+
+
+def blocked_at(walls: list[list[bool]], cells: Collection[int]) -> list[list[bool]]:
+    """The walls, and these cells as walls too."""
+    width = len(walls[0])
+    return [[wall or row * width + at in cells for at, wall in enumerate(line)] for row, line in enumerate(walls)]
+
+
+@dataclass(frozen=True)
+class Forager:
+    """Walks beside a food that it wants, around walls, foods and players; stays if it cannot get there."""
+
+    choice: str
+
+    def probabilities(self, view: View, steps_on_stag: int) -> list[float]:
+        if view.must_stay or not view.foods:
+            return always(view, STAY)
+        wanted = list(view.foods)
+        if self.choice == "strongest":
+            wanted = [food for food in wanted if view.foods[food] == max(view.foods.values())]
+        if self.choice == "easy":
+            wanted = [food for food in wanted if view.foods[food] <= view.level] or wanted
+        open_board = [[False for _ in line] for line in view.walls]
+        around = {neighbour(open_board, food, action) for food in wanted for action in DIRECTIONS} - {None}
+        walls = blocked_at(view.walls, [*view.foods, *view.others])
+        places = sorted(around & set(path_lengths(walls, view.cell)))
+        return approach(replace(view, walls=walls), places, LOAD) if places else always(view, STAY)
+
+
+@dataclass(frozen=True)
+class Greedy:
+    def probabilities(self, view: View, steps_on_stag: int) -> list[float]:
+        return always(view, STAY) if view.must_stay or not view.apples else approach(view, view.apples, STAY)
+
+
+@dataclass(frozen=True)
+class Sustainable:
+    least: int
+
+    def probabilities(self, view: View, steps_on_stag: int) -> list[float]:
+        if view.must_stay:
+            return always(view, STAY)
+        spared = [apple for apple in view.apples if self.number_around(view, apple) < self.least]
+        walls = blocked_at(view.walls, spared)
+        near = path_lengths(walls, view.cell)
+        wanted = [apple for apple in view.apples if apple not in spared and apple in near]
+        return approach(replace(view, walls=walls), wanted, STAY) if wanted else always(view, STAY)
+
+    def number_around(self, view: View, cell: int) -> int:
+        row, column = divmod(cell, len(view.walls[0]))
+        places = [divmod(apple, len(view.walls[0])) for apple in view.apples if apple != cell]
+        return sum(abs(row - down) <= 1 and abs(column - right) <= 1 for down, right in places)
+
+
+@dataclass(frozen=True)
+class Zapper:
+    reach: int
+
+    def probabilities(self, view: View, steps_on_stag: int) -> list[float]:
+        if view.must_stay:
+            return always(view, STAY)
+        open_board = [[False for _ in line] for line in view.walls]
+        zaps = []
+        for action in DIRECTIONS:
+            cell = view.cell
+            for _ in range(self.reach):
+                cell = None if cell is None else neighbour(open_board, cell, action)
+                if cell in view.others:
+                    zaps.append(FIRST_ZAP + action)
+                    break
+        return uniform(view, zaps) if zaps else Greedy().probabilities(view, steps_on_stag)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,9 @@ class PreyDraws:
     direction: list[int]
 
 
+Draws = PreyDraws
+
+
 def check_reset(rules: Rules, state: State) -> None:
     """Raises unless this is a first state that the rules allow."""
     assert all(state.present) and all(state.prey_alive)

@@ -61,8 +61,21 @@ def able(game):
     return {agent for agent, lack in agents_for(game).items() if lack is None}
 
 
+NO_WORLD_YET = {
+    "coins-3x3": "more than one plane for each player",
+    "coins-5x5": "more than one plane for each player",
+    "foraging-8x8": "planes of the kind category",
+    "harvest-8x8-beam": "a player that comes back to the board",
+}
+"""What a learned world cannot represent of a preset."""
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_agent_can_learn_a_grid_game_and_some_a_matrix_game(name):
+    if name in NO_WORLD_YET:
+        assert able(make(name)) == {"ppo", "mappo", "omg", "direct_om", "hop"}
+        assert f"cannot represent {NO_WORLD_YET[name]} yet" in str(agents_for(make(name))["hop_plus"])
+        return
     assert able(make(name)) == ({"ppo", "mappo", "direct_om", "hop"} if name.startswith("matrix") else set(NAMES))
 
 
@@ -131,4 +144,4 @@ def test_games_lists_the_agents_of_each(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert main(["games"]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("agents: all") == 4 and printed.count("agents: ppo, mappo, direct_om") == 3
+    assert printed.count("agents: all") == 5 and printed.count("agents: ppo, mappo, direct_om") == 3

@@ -91,7 +91,7 @@ def samples(examined: ExaminedRun) -> Finding:
 
 def _there(examined: ExaminedRun, experience: Experience) -> Bool[np.ndarray, "seats envs time"]:
     """Whether a seat is in the game: on a board, whether it sees itself; otherwise as the rollout recorded it."""
-    if not examined.has_board:
+    if not examined.has_board or examined.game.spec.walkers_return:
         return _of_seats(examined, experience.steps.in_game)
     planes, time = np.asarray(experience.batch.observation["planes"]), np.asarray(experience.batch.observation["time"])
     return planes[..., 0].any(axis=(-1, -2)) & (time < 1)
@@ -210,7 +210,7 @@ def goals(examined: ExaminedRun) -> Finding | None:
 @cache
 def examples_after_leaving(examined: ExaminedRun) -> Finding | None:
     """Do the opponent models learn only from steps in which both players are on the board?"""
-    if examined.experience[0].opponent_data is None or not examined.has_board:
+    if examined.experience[0].opponent_data is None or not examined.has_board or examined.game.spec.walkers_return:
         return None
     shares = []
     for experience in examined.experience:

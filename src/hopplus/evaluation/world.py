@@ -23,7 +23,13 @@ from hopplus.models.world import Outcome, Situation, Transition, WorldModel
 
 OPEN_LOOP, FARTHEST = 5, 10
 """Steps that a model predicts on its own predictions: for one figure, and at most."""
-SCRIPTS = {"stag_hunt": "nearest_stag,nearest_hare", "snowdrift": "nearest_drift,idler"}
+SCRIPTS = {
+    "stag_hunt": "nearest_stag,nearest_hare",
+    "snowdrift": "nearest_drift,idler",
+    "coins": "own_coins,any_coins",
+    "foraging": "nearest_food,strongest_food",
+    "harvest": "greedy,sustainable",
+}
 """The scripts whose mixed line-ups a world is scored on, by game."""
 IMPOSSIBLE = ("jumped", "doubled", "revived", "reward outside the support")
 

@@ -1,4 +1,5 @@
 from hopplus.games.board import Board as Board
+from hopplus.games.coins import Coins as Coins
 from hopplus.games.coplayers import Lineup as Lineup
 from hopplus.games.coplayers import Policy as Policy
 from hopplus.games.fields import TIME as TIME
@@ -7,9 +8,11 @@ from hopplus.games.fields import Observation as Observation
 from hopplus.games.fields import Plane as Plane
 from hopplus.games.fields import board_fields as board_fields
 from hopplus.games.fields import last_actions_field as last_actions_field
+from hopplus.games.foraging import Foraging as Foraging
 from hopplus.games.game import Event as Event
 from hopplus.games.game import Game as Game
 from hopplus.games.game import GameSpec as GameSpec
+from hopplus.games.harvest import Harvest as Harvest
 from hopplus.games.lineups import lineup as lineup
 from hopplus.games.matrix import MatrixGame as MatrixGame
 from hopplus.games.presets import PRESETS as PRESETS

@@ -159,8 +159,14 @@ def draw_distinct(count: int, population: Int32[Array, ""], *, key: Key[Array, "
     Step i swaps card i with card picks[i] >= i. Traced backwards from its final place, a card moves only if an earlier
     step picked its place.
     """
+    return distinct(random_words(count, key=key), population)
+
+
+def distinct(words: UInt32[Array, " count"], population: Int32[Array, ""]) -> Int32[Array, " count"]:
+    """The numbers of `draw_distinct` from uniform words."""
+    count = len(words)
     steps = jnp.arange(count, dtype=jnp.int32)
-    picks = steps + uniform_below(random_words(count, key=key), population - steps)
+    picks = steps + uniform_below(words, population - steps)
     cards = picks
     for step in reversed(range(count - 1)):
         cards = jnp.where((steps > step) & (cards == picks[step]), step, cards)

@@ -348,9 +348,9 @@ def _ego_views(game: Game, situations: Situations) -> str | None:
     for seat in range(walkers):
         view = views[:, seat]
         shown = view.any(axis=(1, 2, 3))
-        if np.any(shown & ~boards[..., seat].any(axis=(1, 2))):
+        if not spec.walkers_return and np.any(shown & ~boards[..., seat].any(axis=(1, 2))):
             return "a seat that has left the board still sees it"
-        expected = boards[..., [*order[seat], *range(walkers, len(spec.planes))]]
+        expected = boards[..., np.asarray(spec.plane_order(jnp.asarray(order[seat], jnp.int32)))]
         if np.any(view[shown] != expected[shown]):
             return "a view does not show its own seat first and the others in seat order after it"
     return None
@@ -384,7 +384,7 @@ def _plane_kinds(game: Game, situations: Situations) -> str | None:
             count, count_now = was.sum((1, 2)), is_now.sum((1, 2))
             if np.any(count_now > 1):
                 return f"the plane {plane.name!r} is declared a walker, but it shows more than one cell"
-            if np.any((count == 0) & (count_now > 0)):
+            if not plane.returns and np.any((count == 0) & (count_now > 0)):
                 return f"the walker {plane.name!r} returns after it has left"
             both = (count == 1) & (count_now == 1)
             jump = max(
@@ -393,6 +393,10 @@ def _plane_kinds(game: Game, situations: Situations) -> str | None:
             )
             if jump > 1:
                 return f"the walker {plane.name!r} moves {jump} cells in one step"
+        if plane.kind == "category" and np.any(is_now & ~now[..., : game.spec.num_walkers].any(axis=-1)):
+            return f"the plane {plane.name!r} is declared a category, but it is on where no player stands"
+        if plane.kind == "counter" and np.any(np.diff(is_now.reshape(len(is_now), -1).astype(int), axis=-1) > 0):
+            return f"the plane {plane.name!r} is declared a counter, but its cells are not on in reading order"
     return None
 
 
@@ -418,7 +422,12 @@ PROMISES_OF_PLAY = (
     ("seats", "relabelling the seats relabels the outcome, bit for bit", ("relabel",), _seats),
     ("ego views", "every seat sees itself first", ("board",), _ego_views),
     ("rotated views", "rotating the seats rotates the views", ("relabel", ONE_ROLE), _rotated_views),
-    ("planes", "walkers walk one cell at a time and never return; fixed planes are fixed", ("board",), _plane_kinds),
+    (
+        "planes",
+        "walkers walk one cell at a time and return only where declared; fixed planes are fixed",
+        ("board",),
+        _plane_kinds,
+    ),
 )
 """Name, what is promised, the capabilities that it needs, and the function that judges it."""
 

@@ -5,8 +5,9 @@ distribution that its action is sampled from, so that the best possible predicti
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -14,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PyTree, UInt8
 
-from hopplus.games.board import MOVE_NAMES
+from hopplus.games.board import COLUMN_STEPS, MOVE_NAMES, ROW_STEPS
 from hopplus.games.fields import Observation
 from hopplus.games.game import GameSpec
 from hopplus.games.paths import FAR, paths_around_walls, straight_paths
@@ -85,29 +86,127 @@ class Nearest(Policy):
     The target is uniform among the nearest, and the step is uniform among those that shorten the path to it.
     """
 
-    targets: tuple[tuple[int, int], ...] = eqx.field(static=True)
-    """(plane, action on it) in order of preference: a later one is used if the earlier planes are empty."""
+    targets: tuple[tuple[int | tuple[int, ...], int], ...] = eqx.field(static=True)
+    """(plane or planes, action there) in order of preference: a later one is used if the earlier planes are empty."""
     stay: int = eqx.field(static=True)
     straight_paths: bool = eqx.field(static=True)
     walls: int = eqx.field(static=True)
+    avoided: tuple[int, ...] = eqx.field(static=True, default=())
+    """Planes whose cells it does not walk on."""
 
     def init(self) -> PolicyState:
         return ()
 
     def __call__(self, observation, legal, state):
-        own = observation["planes"][..., 0] > 0
-        if self.straight_paths:
+        planes = observation["planes"]
+        own = planes[..., 0] > 0
+        if self.straight_paths and not self.avoided:
             distance, moves = straight_paths(own)
         else:
-            distance, moves = paths_around_walls(observation["planes"][..., self.walls] == 0, own)
+            distance, moves = paths_around_walls(~_any_of(planes, (self.walls, *self.avoided)), own)
         staying = jax.nn.one_hot(self.stay, legal.shape[0])
         intended = staying
-        for plane, action in reversed(self.targets):
-            wanted = observation["planes"][..., plane] > 0
+        for wanted_planes, action in reversed(self.targets):
+            wanted = _any_of(planes, wanted_planes)
             approach = _approach(wanted, distance, moves, action, legal.shape[0])
             intended = jnp.where(jnp.any(wanted), approach, intended)
         possible = jnp.where(legal, intended, 0.0)
         return jnp.where(jnp.any(own) & jnp.any(possible > 0), possible, staying), state
+
+
+class Forager(Policy):
+    """Walks beside the food that it chooses, around all that blocks, and loads; stays if it cannot get there."""
+
+    foods: tuple[int, ...] = eqx.field(static=True)
+    """The plane of the foods of each level, from 1 up."""
+    levels: tuple[int, ...] = eqx.field(static=True)
+    """The plane of the players of each level, from 1 up."""
+    blocked: tuple[int, ...] = eqx.field(static=True)
+    """The planes of walls, foods and other players."""
+    choice: Literal["nearest", "strongest", "easy"] = eqx.field(static=True)
+    """strongest: one of the highest level that is left. easy: one that it can load alone, as long as there is any."""
+    load: int = eqx.field(static=True)
+    stay: int = eqx.field(static=True)
+
+    def init(self) -> PolicyState:
+        return ()
+
+    def __call__(self, observation, legal, state):
+        planes = observation["planes"]
+        own = planes[..., 0] > 0
+        place = self._beside_wanted(planes, own) & (~_any_of(planes, self.blocked) | own)
+        distance, moves = paths_around_walls(~_any_of(planes, self.blocked), own)
+        approach = _approach(place, distance, moves, self.load, legal.shape[0])
+        possible = jnp.where(legal, approach, 0.0)
+        return jnp.where(jnp.any(possible > 0), possible, jax.nn.one_hot(self.stay, legal.shape[0])), state
+
+    def _beside_wanted(
+        self, planes: UInt8[Array, "height width planes"], own: Bool[Array, "height width"]
+    ) -> Bool[Array, "height width"]:
+        """The cells around the foods that it chooses among."""
+        foods = [planes[..., plane] > 0 for plane in self.foods]
+        wanted = every = _any_of(planes, self.foods)
+        if self.choice == "strongest":
+            for food in foods:
+                wanted = jnp.where(jnp.any(food), food, wanted)
+        if self.choice == "easy":
+            strength = [jnp.any(own & _any_of(planes, self.levels[at:])) for at in range(len(self.levels))]
+            strength += [jnp.bool_(False)] * (len(foods) - len(strength))
+            easy = jnp.stack([food & enough for food, enough in zip(foods, strength, strict=False)]).any(axis=0)
+            wanted = jnp.where(jnp.any(easy), easy, every)
+        around = jnp.pad(wanted, 1)
+        return around[:-2, 1:-1] | around[2:, 1:-1] | around[1:-1, :-2] | around[1:-1, 2:]
+
+
+class Sustainable(Policy):
+    """Eats the nearest apple with enough apples around it, and walks around the others; stays if there is none."""
+
+    nearest: Nearest
+    apples: int = eqx.field(static=True)
+    least: int = eqx.field(static=True)
+    """The number of apples on the eight cells around an apple from which on it is eaten."""
+
+    def init(self) -> PolicyState:
+        return ()
+
+    def __call__(self, observation, legal, state):
+        planes = observation["planes"]
+        apples, walls = planes[..., self.apples], planes[..., self.nearest.walls]
+        around = jnp.pad(apples.astype(jnp.int32), 1)
+        rows = around[:-2] + around[1:-1] + around[2:]
+        number = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:] - apples
+        spared = jnp.where(number < self.least, apples, jnp.uint8(0))
+        planes = planes.at[..., self.apples].set(apples - spared).at[..., self.nearest.walls].set(walls | spared)
+        return self.nearest({**observation, "planes": planes}, legal, state)
+
+
+class Zapper(Policy):
+    """Zaps where a player stands in line within reach, walls or not; otherwise plays as another script."""
+
+    otherwise: Policy
+    zaps: int = eqx.field(static=True)
+    """The first of the four beams."""
+    reach: int = eqx.field(static=True)
+    num_agents: int = eqx.field(static=True)
+
+    def init(self) -> PolicyState:
+        return self.otherwise.init()
+
+    def __call__(self, observation, legal, state):
+        planes = observation["planes"] > 0
+        others = jnp.pad(jnp.any(planes[..., 1 : self.num_agents], axis=-1), self.reach)
+        height, width = planes.shape[:2]
+        in_line = jnp.zeros((height, width, len(MOVE_NAMES)), bool)
+        for length in range(1, self.reach + 1):
+            for move, (down, right) in enumerate(zip(ROW_STEPS * length, COLUMN_STEPS * length, strict=True)):
+                top, left = self.reach + int(down), self.reach + int(right)
+                in_line = in_line.at[..., move].set(
+                    in_line[..., move] | others[top : top + height, left : left + width]
+                )
+        sees = jnp.any(in_line & planes[..., :1], axis=(0, 1))
+        zaps = jnp.zeros(legal.shape[0], bool).at[self.zaps : self.zaps + len(MOVE_NAMES)].set(sees) & legal
+        instead, state = self.otherwise(observation, legal, state)
+        return jnp.where(jnp.any(zaps), zaps / jnp.maximum(jnp.sum(zaps), 1), instead), state
 
 
 class PatientStag(Policy):
@@ -123,9 +222,18 @@ class PatientStag(Policy):
     def __call__(self, observation, legal, state):
         stags, _ = self.for_stags(observation, legal, ())
         hares, _ = self.for_hares(observation, legal, ())
-        (stag_plane, _), *_ = self.for_stags.targets
-        on_stag = jnp.any((observation["planes"][..., 0] & observation["planes"][..., stag_plane]) > 0)
+        (stag_planes, _), *_ = self.for_stags.targets
+        on_stag = jnp.any((observation["planes"][..., 0] > 0) & _any_of(observation["planes"], stag_planes))
         return jnp.where(state < self.patience, stags, hares), state + on_stag.astype(jnp.int32)
+
+
+def _any_of(planes: UInt8[Array, "height width planes"], chosen: int | tuple[int, ...]) -> Bool[Array, "height width"]:
+    """The cells that are on in any of the planes."""
+    first, *others = (chosen,) if isinstance(chosen, int) else chosen
+    cells = planes[..., first] > 0
+    for plane in others:
+        cells |= planes[..., plane] > 0
+    return cells
 
 
 def _approach(
@@ -187,14 +295,55 @@ def _repeat(state: PolicyState, count: int) -> PolicyState:
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), state)
 
 
-def _nearest(spec: GameSpec, *targets: tuple[str, str]) -> Nearest:
+def _nearest(spec: GameSpec, *targets: tuple[str, str], avoided: Sequence[str] = ()) -> Nearest:
+    """The script that goes for planes whose names begin like this, in order of preference."""
     assert spec.stay is not None
     return Nearest(
-        targets=tuple((spec.plane_index(plane), spec.action_names.index(action)) for plane, action in targets),
+        targets=tuple((_planes(spec, name), spec.action_names.index(action)) for name, action in targets),
         stay=spec.stay,
         straight_paths=spec.straight_paths,
         walls=spec.plane_index("obstacles"),
+        avoided=tuple(plane for name in avoided for plane in _planes(spec, name)),
     )
+
+
+def _planes(spec: GameSpec, name: str) -> tuple[int, ...]:
+    return tuple(index for index, plane in enumerate(spec.planes) if plane.name.startswith(name))
+
+
+def _own_coins(spec: GameSpec) -> Nearest:
+    others = [f"coins_{offset}" for offset in range(1, spec.num_agents)]
+    return _nearest(spec, ("coins_0", "stay"), avoided=others)
+
+
+def _forager(spec: GameSpec, choice: Literal["nearest", "strongest", "easy"]) -> Forager:
+    assert spec.stay is not None
+    foods = _planes(spec, "food_")
+    return Forager(
+        foods=foods,
+        levels=_planes(spec, "level_"),
+        blocked=(spec.plane_index("obstacles"), *foods, *range(1, spec.num_agents)),
+        choice=choice,
+        load=spec.action_names.index("load"),
+        stay=spec.stay,
+    )
+
+
+def _greedy(spec: GameSpec) -> Nearest:
+    return _nearest(spec, ("apples", "stay"))
+
+
+def _sustainable(spec: GameSpec, least: object = 3) -> Sustainable:
+    if isinstance(least, bool) or not isinstance(least, int) or not 0 <= least <= 8:
+        raise ValueError(f"sustainable takes a number of apples up to 8, as in sustainable(3), not {least!r}")
+    around_others = replace(_greedy(spec), straight_paths=False)
+    return Sustainable(around_others, spec.plane_index("apples"), least)
+
+
+def _zapper(spec: GameSpec, reach: object = 4) -> Zapper:
+    if isinstance(reach, bool) or not isinstance(reach, int) or reach < 1:
+        raise ValueError(f"zapper takes a number of cells, as in zapper(4), not {reach!r}")
+    return Zapper(_greedy(spec), spec.action_names.index("zap up"), reach, spec.num_agents)
 
 
 def _nearest_stag(spec: GameSpec) -> Nearest:
@@ -223,6 +372,14 @@ SCRIPTS: dict[str, tuple[str | None, Callable[..., Policy]]] = {
     "patient_stag": ("stags", _patient_stag),
     "nearest_drift": ("drifts", lambda spec: _nearest(spec, ("drifts", "remove"))),
     "idler": ("drifts", lambda spec: Idler(spec.action_names.index("remove"))),
+    "own_coins": ("coins_0", _own_coins),
+    "any_coins": ("coins_0", lambda spec: _nearest(spec, ("coins_", "stay"))),
+    "nearest_food": ("food_1", lambda spec: _forager(spec, "nearest")),
+    "strongest_food": ("food_1", lambda spec: _forager(spec, "strongest")),
+    "easy_food": ("food_1", lambda spec: _forager(spec, "easy")),
+    "greedy": ("apples", _greedy),
+    "sustainable": ("apples", _sustainable),
+    "zapper": ("away_0", _zapper),
     "random": (None, lambda _: Random()),
     "noisy": (None, _noisy),
 }

@@ -45,6 +45,15 @@ SYMBOLS = {
     "stags": Symbol("S", Style.parse("bold #ffd9a0 on #7a4a1f"), "stag", "caught"),
     "hares": Symbol("h", Style.parse("bold #2b2b2b on #c9c5bf"), "hare", "caught"),
     "drifts": Symbol("*", Style.parse("bold #2f6690 on #dcecf7"), "drift", "removed"),
+    **{
+        f"coins_{seat}": Symbol("o", Style(color=colour, bold=True), f"coin of player_{seat + 1}", "took")
+        for seat, colour in enumerate(PLAYER_COLOURS[:4])
+    },
+    **{
+        f"food_{level}": Symbol(letter, Style.parse("bold #7a1f1f on #f7dcdc"), f"food of level {level}", "loaded")
+        for level, letter in enumerate("abc", start=1)
+    },
+    "apples": Symbol("o", Style.parse("bold #b3261e"), "apple", "ate"),
 }
 
 
@@ -104,8 +113,9 @@ def _boards_and_ends(game: Game, states: Any) -> tuple[jax.Array, jax.Array]:
 def catches(spec: GameSpec, previous: Frame | None, frame: Frame) -> list[Catch]:
     """The catches between two frames.
 
-    Prey may also have walked away, so a catch needs a rewarded player on its cell. If that player has left the board,
-    the catch counts even if the cell is on again, because other prey may have walked onto it.
+    Each set plane says from where players take (`Plane.reached`). Prey on which players stand may also have walked
+    away, so that catch needs a rewarded player on its cell. If that player has left the board, the catch counts even if
+    the cell is on again, because other prey may have walked onto it.
     """
     if previous is None or spec.num_walkers == 0:
         return []
@@ -114,19 +124,29 @@ def catches(spec: GameSpec, previous: Frame | None, frame: Frame) -> list[Catch]
     remained = (before & after).any(axis=(0, 1))
     stood = before & (left | remained) & (frame.rewards != 0)
     acted = np.ones_like(left) if spec.stay is None else frame.actions != spec.stay
+    reaching = {"on": stood, "entered": after, "beside": _beside(before) & acted & (frame.rewards != 0)}
 
     caught = []
     for index, plane in enumerate(spec.planes):
         if plane.kind != "set":
             continue
         was_there, is_there = previous.board[..., index] > 0, frame.board[..., index] > 0
-        taken = was_there & ((stood & left).any(axis=-1) | (stood.any(axis=-1) & ~is_there))
+        near = reaching[plane.reached]
+        taken = was_there & near.any(axis=-1) & ~is_there
+        if plane.reached == "on":
+            taken |= was_there & (stood & left).any(axis=-1)
         for row, column in np.argwhere(taken).tolist():
-            here = stood[row, column]
+            here = near[row, column]
             hunters = here & acted if (here & acted).any() else here
             seats = tuple(np.flatnonzero(hunters).tolist())
             caught.append(Catch(plane.name, row, column, seats, tuple(frame.rewards[list(seats)].tolist())))
     return caught
+
+
+def _beside(cells: np.ndarray) -> np.ndarray:
+    """bool [height, width, agents]: the cells around those that are on."""
+    around = np.pad(cells, ((1, 1), (1, 1), (0, 0)))
+    return around[:-2, 1:-1] | around[2:, 1:-1] | around[1:-1, :-2] | around[1:-1, 2:]
 
 
 def players_by_cell(spec: GameSpec, frame: Frame) -> dict[tuple[int, int], list[int]]:
@@ -149,10 +169,25 @@ def wall_cells(spec: GameSpec, frame: Frame) -> np.ndarray:
 
 def has_left(spec: GameSpec, frame: Frame) -> np.ndarray:
     """bool [agents]: seats that have terminated and are no longer on the board. Without a board, no seat leaves."""
+    return frame.terminated & off_board(spec, frame)
+
+
+def traits(spec: GameSpec, frame: Frame, seat: int) -> str:
+    """What the board shows of a player besides its place, in words, as in "level 2" or "away 3"; empty if nothing."""
+    words = []
+    for index, plane in enumerate(spec.planes):
+        cells = frame.board[..., index] > 0
+        if plane.kind == "category" and np.any(cells & (frame.board[..., seat] > 0)):
+            words.append(plane.name.replace("_", " "))
+        if plane.kind == "counter" and index % spec.num_agents == seat and cells.any():
+            words.append(f"{plane.name.rpartition('_')[0]} {cells.sum()}")
+    return ", ".join(words)
+
+
+def off_board(spec: GameSpec, frame: Frame) -> np.ndarray:
+    """bool [agents]: seats without a place on the board, for good or for a while."""
     walkers = walker_planes(spec)
-    if not walkers:
-        return np.zeros(spec.num_agents, bool)
-    return frame.terminated & ~(frame.board[..., walkers] > 0).any(axis=(0, 1))
+    return ~(frame.board[..., walkers] > 0).any(axis=(0, 1)) if walkers else np.zeros(spec.num_agents, bool)
 
 
 def action_text(spec: GameSpec, frame: Frame, seat: int) -> str:
@@ -181,7 +216,11 @@ def catch_text(catch: Catch) -> str:
     """For example: player_1 and player_3 caught a stag, +5.0 each."""
     players = " and ".join(filter(None, [", ".join(map(player_name, catch.seats[:-1])), player_name(catch.seats[-1])]))
     symbol = SYMBOLS.get(catch.plane)
-    event = f"{symbol.verb} a {symbol.noun}" if symbol else f"took from {catch.plane}"
+    event = (
+        f"{symbol.verb} {'an' if symbol.noun[0] in 'aeiou' else 'a'} {symbol.noun}"
+        if symbol
+        else f"took from {catch.plane}"
+    )
     gained = catch_reward_text(catch)
     return f"{players} {event}, {gained}{' each' if len(catch.seats) > 1 and '/' not in gained else ''}"
 
@@ -222,7 +261,8 @@ def terminal(
 
 def _table_columns(spec: GameSpec) -> tuple[int, int, int]:
     """The widths of the columns seat, last action and return, with a blank on either side."""
-    return 6 if spec.num_agents < 10 else 9, 2 + max(len("last action"), *map(len, spec.action_names)), 9
+    trait = max((2 + len(plane.name) for plane in spec.planes if plane.kind in ("category", "counter")), default=0)
+    return 6 if spec.num_agents < 10 else 9, 2 + trait + max(len("last action"), *map(len, spec.action_names)), 9
 
 
 def _seat_table(spec: GameSpec, frame: Frame, names: Sequence[str] | None, room: int) -> Any:
@@ -234,12 +274,13 @@ def _seat_table(spec: GameSpec, frame: Frame, names: Sequence[str] | None, room:
         table.add_column("policy", overflow="ellipsis", no_wrap=True, max_width=most)
     table.add_column("last action", min_width=action_columns - 2)
     table.add_column("return", justify="right", min_width=return_columns - 2)
-    left = has_left(spec, frame)
+    left = off_board(spec, frame)
     for seat in range(spec.num_agents):
         chip = Text.assemble((f" {_player_letter(seat)} ", _player_style(seat, faded=bool(left[seat]))))
         chip.append("" if seat < 9 else f" {seat + 1}")
         policy = [] if names is None else [names[seat]]
-        row = [*policy, action_text(spec, frame, seat), number_text(float(frame.returns[seat]))]
+        doing = ", ".join(filter(None, [action_text(spec, frame, seat), traits(spec, frame, seat)]))
+        row = [*policy, doing, number_text(float(frame.returns[seat]))]
         table.add_row(chip, *(Text(entry, style="bright_black" if left[seat] else "") for entry in row))
     return table
 

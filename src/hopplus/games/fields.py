@@ -26,8 +26,17 @@ class Plane:
     """One layer of the board, and what a world model may assume about it."""
 
     name: str
-    kind: Literal["walker", "set", "fixed"]
-    """walker: a player, in one cell or gone for ever; set: each cell on or off; fixed: constant in an episode."""
+    kind: Literal["walker", "set", "category", "counter", "fixed"]
+    """walker: a player, in one cell or gone. set: each cell on or off. category: on where a player stands that has this
+    trait. counter: a number, shown by as many cells, in reading order. fixed: constant in an episode."""
+    per_player: bool = False
+    """One of as many planes as there are players, such as the coins of each; they follow the walkers, in the order of
+    the players. Walkers are always per player."""
+    returns: bool = False
+    """Of a walker: whether it may be gone for a while and come back. Otherwise it is gone for ever."""
+    reached: Literal["on", "entered", "beside"] = "on"
+    """Of a set: from where players take what is on a cell. on: they stood on it before the step. entered: they are on
+    it after the step. beside: they stand on a neighbouring cell. Pictures need it."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,10 @@ class Field:
     channels, otherwise they are along the first axis. If no field is `own`, a seat knows its co-players' views."""
     planes: tuple[Plane, ...] = ()
     """What each channel is, for the planes of a board. Without it, planes are an image."""
+
+    def num_blocks(self, num_agents: int) -> int:
+        """How many entries each player has, if the layout is `players`: a block of them follows another."""
+        return 1 + sum(plane.per_player for plane in self.planes) // num_agents
 
     @property
     def num_features(self) -> int:
@@ -99,8 +112,8 @@ def rotated(field: Field, array: Array, num_agents: int, offset: int) -> Array:
     if field.layout != "players":
         return array
     axis = array.ndim - 1 if field.kind == "planes" else array.ndim - len(field.shape)
-    players, shared = jnp.split(array, [num_agents], axis=axis)
-    return jnp.concatenate([jnp.roll(players, -offset, axis=axis), shared], axis=axis)
+    *blocks, shared = jnp.split(array, _ends_of_blocks(field, num_agents), axis=axis)
+    return jnp.concatenate([*(jnp.roll(block, -offset, axis=axis) for block in blocks), shared], axis=axis)
 
 
 def feature_order(fields: Sequence[Field], num_agents: int, offset: int) -> np.ndarray:
@@ -112,7 +125,11 @@ def feature_order(fields: Sequence[Field], num_agents: int, offset: int) -> np.n
         start += field.num_features
         if field.layout == "players":
             axis = numbers.ndim - 1 if field.kind == "planes" else 0
-            players, shared = np.split(numbers, [num_agents], axis=axis)
-            numbers = np.concatenate([np.roll(players, -offset, axis=axis), shared], axis=axis)
+            *blocks, shared = np.split(numbers, _ends_of_blocks(field, num_agents), axis=axis)
+            numbers = np.concatenate([*(np.roll(block, -offset, axis=axis) for block in blocks), shared], axis=axis)
         orders.append(numbers.reshape(-1))
     return np.concatenate(orders)
+
+
+def _ends_of_blocks(field: Field, num_agents: int) -> list[int]:
+    return [num_agents * (block + 1) for block in range(field.num_blocks(num_agents))]

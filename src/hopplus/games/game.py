@@ -71,6 +71,12 @@ class GameSpec:
         names = [field.name for field in self.observation]
         if len(set(names)) < len(names):
             raise ValueError(f"two fields of the observation have the same name: {', '.join(names)}")
+        own = [plane.kind == "walker" or plane.per_player for plane in self.planes]
+        if any(plane.per_player for plane in self.planes) and (sum(own) % self.num_agents or False in own[: sum(own)]):
+            raise ValueError(
+                f"{sum(own)} planes are of single players; put as many as there are players for each thing, first the "
+                "walkers, and the shared planes after them"
+            )
 
     @property
     def num_actions(self) -> int:
@@ -107,6 +113,22 @@ class GameSpec:
     @cached_property
     def num_walkers(self) -> int:
         return sum(plane.kind == "walker" for plane in self.planes)
+
+    @property
+    def walkers_return(self) -> bool:
+        """Whether a player may be off the board for a while."""
+        return any(plane.returns for plane in self.planes)
+
+    @cached_property
+    def num_blocks(self) -> int:
+        """How many planes of the board each player has: its walker, and others of its own."""
+        return self._board.num_blocks(self.num_agents) if self._board else 0
+
+    def plane_order(self, order: Int32[Array, " agents"]) -> Int32[Array, " planes"]:
+        """The place of each plane of the board if new seat i is old seat order[i]; every seat has a walker."""
+        blocks = [order + self.num_agents * block for block in range(self.num_blocks)]
+        shared = np.arange(self.num_agents * self.num_blocks, len(self.planes), dtype=np.int32)
+        return jnp.concatenate([*blocks, jnp.asarray(shared)])
 
     @cached_property
     def seats_by_role(self) -> dict[str, list[int]]:
@@ -301,7 +323,7 @@ def ego_views(
 def _rotate_planes(
     spec: GameSpec, board: UInt8[Array, "height width planes"], present: Bool[Array, " agents"]
 ) -> UInt8[Array, "agents height width planes"]:
-    """The board once per viewer, the walkers in the viewer's order.
+    """The board once per viewer, the planes of the players in the viewer's order.
 
     Eight planes are packed into the bits of one byte, and each view picks its bits with a constant mask. XLA turns this
     into a streaming loop; a gather along the last axis, which is equivalent, runs element by element on a CPU.
@@ -309,7 +331,10 @@ def _rotate_planes(
     num_planes = len(spec.planes)
     num_words = -(-num_planes // 8)
     source = np.tile(np.arange(num_planes), (spec.num_agents, 1))
-    source[:, : spec.num_walkers] = ego_order(spec.num_agents)[:, : spec.num_walkers]
+    order = ego_order(spec.num_agents)
+    source[:, : spec.num_walkers] = order[:, : spec.num_walkers]
+    for start in range(spec.num_agents, spec.num_agents * spec.num_blocks, spec.num_agents):
+        source[:, start : start + spec.num_agents] = start + order
     word_of, bit_of = source // 8, source % 8
 
     bits = board << (np.arange(num_planes, dtype=np.uint8) % 8)

@@ -177,27 +177,29 @@ def _draw_panel(axes: Axes, layout: Layout, spec: GameSpec, frame: Frame, names:
 
 
 def _draw_panel_row(
-    axes: Axes, left: float, middle: float, spec: GameSpec, frame: Frame, seat: int, policy: str | None
+    axes: Axes, start: float, middle: float, spec: GameSpec, frame: Frame, seat: int, policy: str | None
 ) -> None:
-    gone, acted = bool(draw.has_left(spec, frame)[seat]), frame.actions[seat] != NO_ACTION
+    left, gone = bool(draw.has_left(spec, frame)[seat]), bool(draw.off_board(spec, frame)[seat])
+    acted = frame.actions[seat] != NO_ACTION
     reward, colour = float(frame.rewards[seat]), MUTED if gone else INK
     above, below = middle - 0.09, middle + 0.11
     if reward != 0:
-        row = FancyBboxPatch((left, middle - 0.22), PANEL + 0.08, 0.44, "round,pad=0,rounding_size=0.08")
+        row = FancyBboxPatch((start, middle - 0.22), PANEL + 0.08, 0.44, "round,pad=0,rounding_size=0.08")
         row.set(facecolor=GLOW, linewidth=0, zorder=0)
         axes.add_artist(row)
-        _write(axes, left + PANEL, below, draw.reward_text(reward), 9.0, GAIN if reward > 0 else LOSS, ha="right")
-    if policy is not None:
-        _write(axes, left + 0.5, below, _shortened(policy, 34), 8.5, MUTED)
+        _write(axes, start + PANEL, below, draw.reward_text(reward), 9.0, GAIN if reward > 0 else LOSS, ha="right")
+    second = ", ".join(filter(None, [policy and _shortened(policy, 34), draw.traits(spec, frame, seat)]))
+    if second:
+        _write(axes, start + 0.5, below, second, 8.5, MUTED)
 
     action = draw.action_text(spec, frame, seat)
-    doing = f"{ARROWS.get(action, '')} {action}".strip() + (", left" if gone and acted else "")
-    upper = middle if policy is None else above
-    _draw_player(axes, seat, left + 0.24, middle, 0.17, faded=gone)
-    _write(axes, left + 0.5, upper, draw.player_name(seat), 10.0, colour, weight="bold")
-    _write(axes, left + 1.5, upper, doing, 10.0, colour)
+    doing = f"{ARROWS.get(action, '')} {action}".strip() + (", left" if left and acted else "")
+    upper = above if second else middle
+    _draw_player(axes, seat, start + 0.24, middle, 0.17, faded=gone)
+    _write(axes, start + 0.5, upper, draw.player_name(seat), 10.0, colour, weight="bold")
+    _write(axes, start + 1.5, upper, doing, 10.0, colour)
     total = draw.number_text(float(frame.returns[seat]))
-    _write(axes, left + PANEL, upper if reward == 0 else above, total, 11.0, ha="right", weight="bold")
+    _write(axes, start + PANEL, upper if reward == 0 else above, total, 11.0, ha="right", weight="bold")
 
 
 def _draw_floor(axes: Axes, layout: Layout, walls: np.ndarray) -> None:
@@ -342,8 +344,8 @@ def _draw_gain(axes: Axes, layout: Layout, spec: GameSpec, catch: Catch, taken: 
     x, y = layout.centre((catch.row, catch.column)) + np.array(around[side]) * layout.cell
     pill = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": PILL_EDGE}
     points = max(8.0, POINTS_PER_INCH * 0.2 * layout.cell)
-    words = draw.catch_reward_text(catch)
-    _write(axes, x, y, words, points, GAIN, ha="center", weight="bold", zorder=GAIN_LAYER, bbox=pill)
+    words, colour = draw.catch_reward_text(catch), GAIN if max(catch.rewards) > 0 else LOSS
+    _write(axes, x, y, words, points, colour, ha="center", weight="bold", zorder=GAIN_LAYER, bbox=pill)
     return side
 
 

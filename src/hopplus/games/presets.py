@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from hopplus.core.extensions import make_own, thing_of
 from hopplus.games.board import Board
+from hopplus.games.coins import Coins
+from hopplus.games.foraging import Foraging
 from hopplus.games.game import Game
+from hopplus.games.harvest import Harvest
 from hopplus.games.matrix import CHICKEN, PRISONERS_DILEMMA, STAG_HUNT, MatrixGame
 from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
@@ -41,6 +44,31 @@ PRESETS: dict[str, Preset] = {
         lambda: Snowdrift(grid=Board(8, 8)),
         "nearest_drift,nearest_drift,idler,random",
         "all gain from a removed drift, its removers pay",
+    ),
+    "coins-3x3": Preset(
+        lambda: Coins(grid=Board(3, 3), num_players=2),
+        "own_coins,any_coins",
+        "two players; a coin is worth 1, and costs its owner 2 if the other takes it",
+    ),
+    "coins-5x5": Preset(
+        lambda: Coins(grid=Board(5, 5), num_players=4),
+        "own_coins,own_coins,any_coins,random",
+        "four players and their coins",
+    ),
+    "foraging-8x8": Preset(
+        lambda: Foraging(grid=Board(8, 8)),
+        "nearest_food,strongest_food,easy_food,random",
+        "players of different levels load food, some of it only together",
+    ),
+    "harvest-8x8": Preset(
+        lambda: Harvest(grid=Board(8, 8)),
+        "sustainable,sustainable,greedy,random",
+        "apples regrow faster the more of them are left",
+    ),
+    "harvest-8x8-beam": Preset(
+        lambda: Harvest(grid=Board(8, 8), away_steps=10),
+        "sustainable,greedy,zapper,random",
+        "the same with beams, which send players away for ten steps",
     ),
     "matrix-stag-hunt": Preset(lambda: MatrixGame(payoff=STAG_HUNT), "random,random", "ten rounds of the stag hunt"),
     "matrix-prisoners-dilemma": Preset(

@@ -1,4 +1,4 @@
-"""The shapes of stags, hares and snowdrifts: outlines in a square of side 1 around the origin, y pointing down."""
+"""The shapes of the things on a board: outlines in a square of side 1 around the origin, y pointing down."""
 
 from dataclasses import dataclass
 
@@ -7,6 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
+
+from hopplus.games.draw import PLAYER_COLOURS
 
 POINTS_PER_INCH = 72
 
@@ -102,9 +104,49 @@ DRIFT: Shape = (
     Part(_ellipse(-0.1, -0.38, 0.024, 0.024), _SNOW, _SNOW_EDGE, 0.014),
 )
 
+
+def _coin(colour: str) -> Shape:
+    return (
+        Part(_ellipse(0.0, 0.05, 0.33, 0.33), "#6d655a"),
+        Part(_ellipse(0.0, 0.0, 0.33, 0.33), colour, "#ffffff", 0.03),
+        Part(_ellipse(0.0, 0.0, 0.23, 0.23), "none", "#ffffff", 0.03),
+    )
+
+
+_PEEL, _PEEL_EDGE, _STALK, _LEAF = "#d64534", "#8f2318", "#5a3d22", "#4f8f3a"
+
+
+def _apple(x: float, y: float, size: float) -> Shape:
+    def at(*points: tuple[float, float]) -> list[tuple[float, float]]:
+        return [(x + size * right, y + size * down) for right, down in points]
+
+    half = at((0.0, -0.12), (0.16, -0.19), (0.31, -0.06), (0.28, 0.16), (0.13, 0.33), (0.0, 0.3))
+    mirrored = [(2 * x - right, down) for right, down in reversed(half[1:-1])]
+    return (
+        Part(_curve(*at((0.0, -0.1), (0.02, -0.22), (0.08, -0.32))), "none", _STALK, 0.05 * size),
+        Part(_ellipse(*at((0.17, -0.28))[0], 0.11 * size, 0.05 * size, -25.0), _LEAF),
+        Part(_curve(*half, *mirrored, closed=True), _PEEL, _PEEL_EDGE, 0.025 * size),
+        Part(_ellipse(*at((-0.13, 0.0))[0], 0.045 * size, 0.08 * size, 20.0), "#ef9a8f"),
+    )
+
+
+APPLE: Shape = _apple(0.0, 0.02, 1.2)
+FOODS: tuple[Shape, ...] = (
+    _apple(0.0, 0.02, 0.95),
+    (*_apple(-0.2, 0.04, 0.75), *_apple(0.2, 0.04, 0.75)),
+    (*_apple(-0.22, -0.17, 0.68), *_apple(0.22, -0.17, 0.68), *_apple(0.0, 0.2, 0.68)),
+)
+"""A food of level 1, 2 and 3: as many apples."""
 MARKER: Shape = (Part(_star(4, 0.36, 0.254), "#8f7fb8", "#5a4a85", 0.025),)
 BURST: Shape = (Part(_star(13, 0.62, 0.44), "#ffd84d", "#f0a500", 0.02),)
-SHAPES = {"stags": STAG, "hares": HARE, "drifts": DRIFT}
+SHAPES = {
+    "stags": STAG,
+    "hares": HARE,
+    "drifts": DRIFT,
+    **{f"coins_{seat}": _coin(colour) for seat, colour in enumerate(PLAYER_COLOURS[:4])},
+    **{f"food_{level}": shape for level, shape in enumerate(FOODS, start=1)},
+    "apples": APPLE,
+}
 
 
 def shape_of(plane_name: str) -> Shape:

@@ -54,8 +54,15 @@ def _features(spec: GameSpec, seats: Sequence[int], boards: np.ndarray) -> Itera
     yield "the starting cell", (own_row * spec.width + own_column)[..., 0, 0]
     distance = np.abs(rows - own_row) + np.abs(columns - own_column)
     for index, plane in enumerate(spec.planes):
-        if plane.kind == "set":
+        if plane.kind == "set" and not plane.per_player:
             nearest = np.where(own_boards[..., index] > 0, distance, spec.height + spec.width).min(axis=(2, 3))
             yield f"the distance to the nearest of the {plane.name}", nearest
+        if plane.kind == "category":
+            on_it = np.sum(own * (own_boards[..., index] > 0), axis=(2, 3))
+            yield f"the trait {plane.name}", on_it
+    for start in range(spec.num_agents, spec.num_agents * spec.num_blocks, spec.num_agents):
+        of_each = np.stack([own_boards[row, ..., start + seat] for row, seat in enumerate(seats)]) > 0
+        nearest = np.where(of_each, distance, spec.height + spec.width).min(axis=(2, 3))
+        yield f"the distance to the nearest of its own {spec.planes[start].name.rpartition('_')[0]}", nearest
     walkers = own_boards[..., : spec.num_walkers].sum(axis=-1)
     yield "the distance to the other players", np.sum(walkers * distance, axis=(2, 3))

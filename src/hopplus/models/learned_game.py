@@ -74,9 +74,9 @@ class LearnedGame(Game[WorldState]):
         return state.ended | (state.time >= self.spec.horizon)
 
     def permute(self, state: WorldState, order: Int32[Array, " agents"]) -> WorldState:
-        walkers, shared = jnp.split(state.board, [self.spec.num_walkers], axis=-1)
-        board = jnp.concatenate([walkers[..., order], shared], axis=-1)
-        return WorldState(board, state.time, state.last_actions[order], state.ended[order])
+        return WorldState(
+            state.board[..., self.spec.plane_order(order)], state.time, state.last_actions[order], state.ended[order]
+        )
 
 
 def from_view(spec: GameSpec, observation: Observation) -> WorldState:

@@ -66,7 +66,7 @@ class Transition(eqx.Module):
 def seen_by(spec: GameSpec, transition: Transition, order: Int32[Array, " agents"]) -> Transition:
     """The transition in another order of seats, for planes and actions alike."""
     now, after = transition.now, transition.after
-    planes = jnp.concatenate([order, jnp.arange(spec.num_walkers, len(spec.planes), dtype=order.dtype)])
+    planes = spec.plane_order(order)
     return Transition(
         Situation(now.board[..., planes], now.time, now.actions[..., order], now.ended[..., order]),
         Outcome(after.board[..., planes], after.rewards[..., order], after.ended[..., order]),

@@ -34,9 +34,21 @@ def missing(learner: LearnerConfig, game: Game) -> str | None:
         if spec.num_walkers != spec.num_agents:
             needs = "a learned world (--world.members) needs a board with every player on it"
             return f"{needs}: declare a `walker` plane for each player in `observation`"
+        if beyond := _beyond_worlds(game):
+            return f"a learned world (--world.members) cannot represent {beyond} yet"
         if not spec.reward_support:
             return "a learned world (--world.members) needs the list of possible rewards: declare `reward_support`"
     return None
+
+
+def _beyond_worlds(game: Game) -> str | None:
+    """What on the board of a game no world can predict; None if there is nothing."""
+    if game.spec.walkers_return:
+        return "a player that comes back to the board"
+    if game.spec.num_blocks > 1:
+        return "more than one plane for each player"
+    kinds = [plane.kind for plane in game.spec.planes if plane.kind in ("category", "counter")]
+    return f"planes of the kind {kinds[0]}" if kinds else None
 
 
 def _private(game: Game) -> str:

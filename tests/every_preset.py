@@ -1,0 +1,9 @@
+"""The presets to test: two of one game are tested together in the heavy run only."""
+
+import pytest
+
+from hopplus.games.presets import PRESETS
+
+SMALLER = ("coins-3x3", "harvest-8x8")
+"""Presets of a game of which CI tests a larger one."""
+EVERY_PRESET = [pytest.param(name, marks=pytest.mark.heavy) if name in SMALLER else name for name in PRESETS]
