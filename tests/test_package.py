@@ -15,7 +15,7 @@ import hopplus
 FOLDERS = [
     "hopplus",
     *(f"hopplus.{name}" for name in ("agents", "core", "doctor", "evaluation", "games", "learning", "models")),
-    *(f"hopplus.{name}" for name in ("planning", "report", "runs", "runs.studies")),
+    *(f"hopplus.{name}" for name in ("planning", "report", "runs", "runs.studies", "share")),
 ]
 
 

@@ -21,6 +21,8 @@ VERBS = {
     "crossplay": "CrossPlay",
     "runs": "Runs",
     "report": "Report",
+    "export": "Export",
+    "share": "Share",
     "study": "STUDY",
     "doctor": "DOCTOR",
 }

@@ -1,0 +1,12 @@
+// The games that a page can play, by the `kind` of their data.
+
+import { Game, GameData } from "./game";
+import { MatrixGame } from "./matrix";
+import { StagHunt } from "./stag_hunt";
+
+export const GAMES: Record<string, new (data: GameData) => Game> = {
+  stag_hunt: StagHunt,
+  matrix: MatrixGame,
+};
+
+export const makeGame = (data: GameData): Game => new GAMES[data.kind](data);
