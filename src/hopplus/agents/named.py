@@ -11,3 +11,4 @@ ABOUT = {
 }
 """A line about each agent, by name."""
 NAMES = tuple(ABOUT)
+"""The names of the agents."""
