@@ -12,3 +12,4 @@ ABOUT = {
 }
 """A line about each agent, by name."""
 NAMES = tuple(ABOUT)
+"""The names of the agents."""

@@ -25,6 +25,7 @@ QUESTIONS: dict[str, tuple[str, Ask]] = {
     "critic": (critic.ASKS, critic.ask),
     "time": (timing.ASKS, timing.ask),
 }
+"""The questions about a run: what each asks, and the function that answers it."""
 OnFinding = Callable[[str, Finding | None], None]
 """Called with a question when it is asked (then the finding is None), and again with each of its findings."""
 

@@ -283,3 +283,4 @@ FAULTS = {
         wrap=((learner, "learn_all", _learners_after(_clip_together)),),
     ),
 }
+"""The faults that can be switched on, by name."""

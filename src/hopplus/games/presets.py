@@ -76,6 +76,7 @@ PRESETS: dict[str, Preset] = {
     ),
     "matrix-chicken": Preset(lambda: MatrixGame(payoff=CHICKEN), "random,random", "ten rounds of chicken"),
 }
+"""The named games: how each is made, its scripted players, what it is, and the sides of its arenas."""
 LIBRARIES = {
     "jaxmarl": ("hopplus.games.bridges.from_jaxmarl", "make_jaxmarl"),
     "jumanji": ("hopplus.games.bridges.from_jumanji", "make_jumanji"),

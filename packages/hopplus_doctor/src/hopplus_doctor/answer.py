@@ -22,9 +22,11 @@ import numpy as np
 from hopplus_doctor.statistics import Interval
 
 Verdict = Literal["fine", "not enough evidence", "suspicious", "broken"]
+"""What a finding, a part or a whole examination comes to."""
 VERDICTS: tuple[Verdict, ...] = ("fine", "not enough evidence", "suspicious", "broken")
 """From good to bad."""
 Kind = Literal["exact", "test", "judgement"]
+"""How a finding was reached: two things that must be equal, a p-value, or a threshold."""
 KINDS: tuple[Kind, ...] = ("exact", "test", "judgement")
 NO_THRESHOLD = "none: it describes, and raises no alarm"
 """The threshold of a judgement that is always fine."""

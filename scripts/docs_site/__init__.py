@@ -1,0 +1,1 @@
+"""The documentation site: `scripts/build_docs` builds it."""

@@ -1,0 +1,73 @@
+"""Collect the written pages into one folder, with links that lead to the places they have on the site."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+ELSEWHERE = {"CONTRIBUTING.md": "project/contributing", "CHANGELOG.md": "project/changes", "README.md": "index"}
+"""Pages outside docs, and where the site has them."""
+LINK = re.compile(r"\]\(([^)#:\s]*)(#[^):\s]*)?\)")
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def names(root: Path) -> set[str]:
+    """The names of all written pages."""
+    docs = root / "docs"
+    written = {path.relative_to(docs).with_suffix("").as_posix() for path in docs.rglob("*.md")}
+    return written | {place for place in ELSEWHERE.values() if place != "index"}
+
+
+def collect(root: Path, out: Path) -> list[str]:
+    """Copy pages and pictures; return links that lead to nothing that the site has."""
+    docs = root / "docs"
+    shutil.copytree(docs, out, ignore=shutil.ignore_patterns("*.md", "*.toml"))
+    wrong = []
+    places = {path: path.relative_to(docs) for path in docs.rglob("*.md")}
+    places |= {root / name: Path(f"{place}.md") for name, place in ELSEWHERE.items() if place != "index"}
+    for path, place in sorted(places.items()):
+        text, lost = with_links(path.read_text(encoding="utf-8"), path, place, root)
+        wrong += [f"{path.relative_to(root)} links to {target}, which is not on the site" for target in lost]
+        (out / place).parent.mkdir(parents=True, exist_ok=True)
+        (out / place).write_text(text, encoding="utf-8")
+    return wrong
+
+
+def with_links(text: str, path: Path, place: Path, root: Path) -> tuple[str, list[str]]:
+    """A page's text with links as the site needs them, and the targets that it does not have."""
+    lost: list[str] = []
+
+    def link(match: re.Match[str]) -> str:
+        target, anchor = match[1], match[2] or ""
+        if not target:
+            return match[0]
+        file = Path(os.path.normpath(path.parent / target))
+        if (found := place_of(file, root)) is None:
+            lost.append(target)
+            return match[0]
+        there, own = found
+        return f"]({os.path.relpath(there, place.parent)}{anchor or own})"
+
+    code = FENCE.findall(text)
+    parts = FENCE.split(text)
+    changed = [LINK.sub(link, part) for part in parts]
+    return "".join(part + block for part, block in zip(changed, [*code, ""], strict=True)), lost
+
+
+def place_of(file: Path, root: Path) -> tuple[Path, str] | None:
+    """Where the site has a file of the repository, and the anchor there."""
+    if not file.exists() or not file.is_relative_to(root):
+        return None
+    name = file.relative_to(root)
+    if name.as_posix() in ELSEWHERE:
+        return Path(ELSEWHERE[name.as_posix()] + ".md"), ""
+    if name.parts[0] == "examples" and file.is_file():
+        return Path("reference/examples.md"), f"#{example_anchor(name.name)}"
+    if name.parts[0] == "docs" and file.is_file():
+        return Path(*name.parts[1:]), ""
+    return None
+
+
+def example_anchor(name: str) -> str:
+    """The anchor of an example's heading, as GitHub and MyST write it."""
+    return re.sub(r"[^\w\- ]", "", name.lower())
