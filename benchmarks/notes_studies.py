@@ -10,18 +10,21 @@ Run the studies first; a study resumes where it was stopped:
 Of each variant: return, value losses on real and imagined data, recall of the opponent model by action, returns by seat
 with Page's test, the world's exactness over 1 to 10 steps (measured with `hopplus evaluate TRIAL --world`), and whether
 the return fell after its best. Final figures are means over the last fifth of training, with 95% intervals over seeds.
+
+Next: `python benchmarks/notes_troubles.py`, `python scripts/tables.py` and `python scripts/notes_pictures.py` write the
+tables and pictures of docs/notes.md; `python benchmarks/notes_doctor.py` examines the trials.
 """
 
 import argparse
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hopplus.runs.records import FINAL_SHARE, RETURN_TAG, Recorded, read_run
+from hopplus.runs.records import FINAL_SHARE, PAIR, RETURN_TAG, Recorded, read_run, seat_tags
 from hopplus.runs.studies.study import Study, open_study
 from hopplus.runs.studies.summary import answer
 from hopplus_doctor.statistics import mean_of_known, page_trend, seed_band, seed_interval
@@ -35,7 +38,7 @@ LOSSES = {
     "value_loss_imagined": "policy/value_loss_imagined",
 }
 CURVES = {"return": RETURN_TAG, **LOSSES, "top1": "moa/top1", "ce_loss": "moa/ce_loss", "board_error": "wm/board_error"}
-RECALL, SEATS = "moa/recall/", "charts/episodic_return/player_"
+RECALL = "moa/recall/"
 COLLAPSED = 0.05
 """An action whose recall is lower is never predicted."""
 
@@ -55,12 +58,34 @@ def curve(run: Recorded, tag: str) -> dict[str, list[float | None]]:
     return {"steps": [int(run.env_steps[part[-1]]) for part in parts], **known}
 
 
+def recall_of(run: Recorded, action: str) -> np.ndarray:
+    """The recall of an action, [updates, seeds]: the mean over the co-players that took it."""
+    tags = [tag for tag in run.metrics if (match := PAIR.fullmatch(tag)) and match[1] == f"{RECALL}{action}"]
+    return mean_of_known(np.stack([run.metrics[tag] for tag in tags], axis=-1))
+
+
+def with_recalls(run: Recorded) -> Recorded:
+    """The run with the recall of each action as a mean over pairs of a seat and a co-player."""
+    actions = {match[1].removeprefix(RECALL) for tag in run.metrics if (match := PAIR.fullmatch(tag))}
+    known = {
+        f"{RECALL}{action}": recall_of(run, action) for action in sorted(actions) if f"{RECALL}{action}" in run.metrics
+    }
+    return replace(run, metrics={**run.metrics, **known})
+
+
+def lasts(run: Recorded) -> list[float]:
+    """For each seed the last tenth of training over its best stretch of that length."""
+    returns = run.metrics[RETURN_TAG].T
+    return [stretches(replace(run, metrics={RETURN_TAG: seed[:, None]}))["last_over_best"] for seed in returns]
+
+
 def of_variant(run: Recorded) -> dict[str, Any]:
     """The figures of one variant."""
+    run = with_recalls(run)
     curves = {name: curve(run, tag) for name, tag in CURVES.items() if tag in run.metrics}
-    recall = {tag.removeprefix(RECALL): tag for tag in run.metrics if tag.startswith(RECALL)}
+    recall = {tag.removeprefix(RECALL): tag for tag in run.metrics if tag.startswith(RECALL) and tag.count("/") == 2}
     curves |= {f"recall of {action}": curve(run, tag) for action, tag in recall.items()}
-    seats = np.stack([final(run, tag) for tag in sorted(run.metrics) if tag.startswith(SEATS)], axis=1)
+    seats = np.stack([final(run, tag) for tag in seat_tags(run)], axis=1)
     found = {
         "seeds": run.num_seeds,
         "env_steps": int(run.env_steps[-1]),
@@ -68,19 +93,21 @@ def of_variant(run: Recorded) -> dict[str, Any]:
         "return": asdict(seed_interval(final(run, RETURN_TAG))),
         "by_seed": final(run, RETURN_TAG).tolist(),
         **{name: asdict(seed_interval(final(run, tag))) for name, tag in LOSSES.items() if tag in run.metrics},
+        "value_loss_by_seed": final(run, LOSSES["value_loss"]).tolist(),
         "seats": [asdict(seed_interval(seat)) for seat in seats.T],
         "seats_by_seed": seats.tolist(),
         "spread_of_seats": float(np.ptp(seats.mean(axis=0))),
         "trend": asdict(page_trend(seats)) if run.num_seeds > 1 else None,
         **stretches(run),
+        "last_over_best_by_seed": lasts(run),
         "curves": curves,
     }
     if recall:
         finals = {action: asdict(seed_interval(final(run, tag))) for action, tag in recall.items()}
         never = [action for action, interval in finals.items() if interval["estimate"] < COLLAPSED]
-        found |= {"recall": finals, "never_predicted": never}
+        found |= {"recall": finals, "never_predicted": never, "top1": asdict(seed_interval(final(run, "moa/top1")))}
     if run.world is not None:
-        found["world"] = run.world
+        found["world"] = {name: part for name, part in run.world.items() if name != "examples"}
     return found
 
 

@@ -169,7 +169,7 @@ class Stacked(torch.nn.Module):
         squares = [torch.linalg.vector_norm(gradient, dim=(1, 2)) ** 2 for gradient in gradients]
         norms = torch.stack(squares).sum(dim=0).sqrt()
         scales = (max_norm / (norms + 1e-6)).clamp(max=1.0)[:, None, None]
-        torch._foreach_mul_(gradients, [scales] * len(gradients))
+        torch._foreach_mul_(gradients, [scales] * len(gradients))  # pyright: ignore[reportPrivateImportUsage]
 
 
 def stacked_layer(inputs: int, *parts: tuple[int, float]) -> tuple[torch.nn.Parameter, torch.nn.Parameter]:

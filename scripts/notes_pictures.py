@@ -2,6 +2,8 @@
 
 python scripts/notes_pictures.py              all pictures whose results are there
 python scripts/notes_pictures.py seats goals  some of them
+
+A band is the 95% interval over seeds, cut off where no return or recall can be: three seeds have wide intervals.
 """
 
 import json
@@ -15,138 +17,222 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from hopplus.report import save_figure
-from hopplus_doctor.drawing import MUTED
+from hopplus_doctor.drawing import INK, MUTED, PAPER, style_axes
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 COLOURS = [colormaps["tab10"](index) for index in range(10)]
 Variants = dict[str, Any]
+BEST = 3.0
+"""The best mean return of a stag hunt with a stag and four hares."""
+RETURNS = (0.0, BEST)
+POINTS = 9.0
 
 
-def panels(count: int, *, height: float = 3.0) -> tuple[Figure, list[Axes]]:
+def panels(count: int, *, height: float = 3.0, width: float = 3.6) -> tuple[Figure, list[Axes]]:
     """A figure with so many panels side by side."""
-    sheet = Figure(figsize=(4.2 * count, height), layout="constrained")
-    return sheet, list(np.atleast_1d(sheet.subplots(1, count)))
+    sheet = Figure(figsize=(width * count, height), facecolor=PAPER, layout="constrained")
+    places = list(np.atleast_1d(sheet.subplots(1, count)))
+    for axes in places:
+        style_axes(axes, POINTS)
+    return sheet, places
 
 
-def draw_curves(axes: Axes, variants: Variants, name: str, label: str, *, log: bool = False) -> None:
-    """One curve for each variant that recorded it, with its interval over seeds."""
+def name_steps(axes: Axes) -> None:
+    axes.set_xlabel("environment steps per seed")
+    axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
+    axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 4, 5, 10]))
+
+
+def draw_curves(
+    axes: Axes, variants: Variants, name: str, label: str, *, limits: tuple[float, float] | None = None
+) -> None:
+    """One curve for each variant that recorded it, with its interval over seeds; without limits on a log scale."""
     for index, (variant, found) in enumerate(variants.items()):
         curve = found["curves"].get(name)
         if curve is None:
             continue
         steps, mean, low, high = (np.array(curve[key], float) for key in ("steps", "mean", "low", "high"))
-        axes.plot(steps, mean, color=COLOURS[index % len(COLOURS)], label=variant)
-        axes.fill_between(steps, low, high, color=COLOURS[index % len(COLOURS)], alpha=0.15, linewidth=0)
-    axes.set_xlabel("environment steps")
+        known = np.isfinite(mean)
+        lowest, highest = limits or (np.min(mean[known], initial=1.0) / 2, np.inf)
+        axes.plot(steps[known], mean[known], color=COLOURS[index % len(COLOURS)], label=variant)
+        band = np.clip(low, lowest, highest), np.clip(high, lowest, highest)
+        axes.fill_between(steps, *band, color=COLOURS[index % len(COLOURS)], alpha=0.15, linewidth=0)
+    name_steps(axes)
     axes.set_ylabel(label)
-    if log:
+    if limits is None:
         axes.set_yscale("log")
 
 
+def draw_returns(axes: Axes, variants: Variants) -> None:
+    """The return of each variant, below a line at the best possible."""
+    axes.axhline(BEST, color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)))
+    axes.annotate(
+        "best possible", (0.01, BEST), (0, 3), xycoords=("axes fraction", "data"), textcoords="offset points",
+        color=MUTED, fontsize=8,
+    )  # fmt: skip
+    draw_curves(axes, variants, "return", "mean return", limits=RETURNS)
+    axes.set_ylim(0, BEST + 0.25)
+
+
 def with_legend(sheet: Figure, axes: Axes) -> Figure:
-    sheet.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    handles, labels = axes.get_legend_handles_labels()
+    longest = max(map(len, labels))
+    columns = max(1, int(sheet.get_figwidth() * 13 / (longest + 6)))
+    sheet.legend(
+        handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=POINTS, labelcolor=INK
+    )
     return sheet
+
+
+def draw_bars(axes: Axes, variants: Variants, values: Callable[[Any], Any], label: str, *, names: bool = True) -> None:
+    """A bar for each variant, and its seeds as dots where it has them."""
+    for index, found in enumerate(variants.values()):
+        value, colour = values(found), COLOURS[index % len(COLOURS)]
+        seeds = np.atleast_1d(value if value is not None else np.nan)
+        axes.barh(index, np.mean(seeds), color=colour, alpha=0.3)
+        if len(seeds) > 1:
+            axes.plot(seeds, np.full(len(seeds), index), "o", color=colour, markersize=4)
+    axes.set_yticks(range(len(variants)), [fill(name, 30) for name in variants] if names else [""] * len(variants))
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel(label)
 
 
 def value_loss(variants: Variants) -> Figure:
     """The value losses on real and on imagined data, and the return."""
-    sheet, places = panels(3, height=3.8)
-    draw_curves(places[0], variants, "value_loss_real", "value loss, real data", log=True)
-    draw_curves(places[1], variants, "value_loss_imagined", "value loss, imagined data", log=True)
-    draw_curves(places[2], variants, "return", "mean return")
-    return with_legend(sheet, places[0])
+    sheet, places = panels(3, height=4.2)
+    draw_curves(places[0], variants, "value_loss_real", "value loss, real data")
+    draw_curves(places[1], variants, "value_loss_imagined", "value loss, imagined data")
+    draw_returns(places[2], variants)
+    return with_legend(sheet, places[2])
 
 
 def rollouts(variants: Variants) -> Figure:
     """The same by the length of rollouts, and how often a world's k-th board is exact."""
     sheet, places = panels(3, height=3.8)
-    draw_curves(places[0], variants, "value_loss_real", "value loss, real data", log=True)
-    draw_curves(places[1], variants, "return", "mean return")
+    draw_curves(places[0], variants, "value_loss", "value loss, all data")
+    draw_returns(places[1], variants)
     for index, (variant, found) in enumerate(variants.items()):
         if "world" in found:
             ahead = found["world"]["line_ups"]["all"]["by_steps"]
             steps, exact = ([one[key] for one in ahead] for key in ("steps", "exact"))
             places[2].plot(steps, exact, color=COLOURS[index % len(COLOURS)], marker="o", markersize=3, label=variant)
     places[2].set_xlabel("steps ahead")
-    places[2].set_ylabel("boards that are exact")
-    places[2].set_ylim(0, 1.02)
-    return with_legend(sheet, places[0])
+    places[2].set_ylabel("share of boards that are exact")
+    places[2].set_ylim(-0.02, 1.02)
+    return with_legend(sheet, places[1])
 
 
 def seats(variants: Variants) -> Figure:
     """Returns by seat: a box over seeds for each seat of each variant, and Page's test."""
-    sheet = Figure(figsize=(10, 3.6), layout="constrained")
-    axes = sheet.subplots()
+    sheet, (axes,) = panels(1, height=4.2, width=10)
     for index, found in enumerate(variants.values()):
         by_seat = np.array(found["seats_by_seed"]).T
         count = len(by_seat)
         places = index + np.linspace(-0.3, 0.3, count)
-        boxes = axes.boxplot(list(by_seat), positions=places, widths=0.5 / count, patch_artist=True, manage_ticks=False)
+        boxes = axes.boxplot(
+            list(by_seat), positions=places, widths=0.5 / count, patch_artist=True, manage_ticks=False,
+            medianprops={"color": INK},
+        )  # fmt: skip
         for seat, box in enumerate(boxes["boxes"]):
             box.set_facecolor(COLOURS[seat])
             box.set_alpha(0.5)
-        p_value = found["trend"]["p_value"]
+        if index == 0:
+            for seat, box in enumerate(boxes["boxes"]):
+                box.set_label(f"player {seat + 1}")
+        p_value = "no test" if found["trend"] is None else f"p {found['trend']['p_value']:.2f}"
         axes.annotate(
-            f"p {p_value:.2f}", (index, by_seat.max()), (0, 4), textcoords="offset points", ha="center", fontsize=8
+            p_value, (index, by_seat.max()), (0, 5), textcoords="offset points", ha="center", fontsize=POINTS, color=INK
         )
-    axes.set_xticks(range(len(variants)), [fill(name, 16) for name in variants], fontsize=8)
-    axes.set_ylabel("return of players 1 to 4")
-    axes.set_title("Boxes are seeds; p is Page's test for an order of the seats", fontsize=9)
-    return sheet
+    axes.margins(y=0.12)
+    axes.set_xticks(range(len(variants)), [fill(name, 16) for name in variants])
+    axes.set_ylabel("return, last fifth of training")
+    axes.set_title("A box holds the seeds of a player; p is Page's test for an order of the players", fontsize=POINTS)
+    return with_legend(sheet, axes)
 
 
 def bars(variants: Variants) -> Figure:
     """The final return of each variant, seeds as dots, and the curves of the return."""
-    sheet, (left, right) = panels(2, height=3.8)
-    for index, found in enumerate(variants.values()):
-        interval, colour = found["return"], COLOURS[index % len(COLOURS)]
-        left.barh(index, interval["estimate"], color=colour, alpha=0.3)
-        left.plot(found["by_seed"], [index] * len(found["by_seed"]), "o", color=colour, markersize=4)
-    left.set_yticks(range(len(variants)), [fill(name, 24) for name in variants], fontsize=8)
-    left.invert_yaxis()
-    left.set_xlabel("mean return, last fifth of training")
-    draw_curves(right, variants, "return", "mean return")
+    sheet, (left, right) = panels(2, height=4.2, width=5.0)
+    draw_bars(left, variants, lambda found: found["by_seed"], "mean return, last fifth of training")
+    left.set_xlim(0, BEST)
+    draw_returns(right, variants)
+    return sheet
+
+
+def planning(variants: Variants) -> Figure:
+    """The same, and what a run took."""
+    sheet, places = panels(3, height=3.6)
+    draw_bars(places[0], variants, lambda found: found["by_seed"], "mean return, last fifth")
+    places[0].set_xlim(0, BEST)
+    draw_returns(places[1], variants)
+    draw_bars(places[2], variants, lambda found: found["minutes"], "minutes of all seeds", names=False)
+    return sheet
+
+
+def sequence(variants: Variants) -> Figure:
+    """Every row of the sequence: return, value loss, spread of the seats, minutes."""
+    sheet, places = panels(4, height=0.42 * len(variants) + 1.0, width=2.9)
+    rows = {
+        "mean return": lambda found: found["by_seed"],
+        "value loss, all data": lambda found: found["value_loss_by_seed"],
+        "spread of seats": lambda found: found["spread_of_seats"],
+        "minutes": lambda found: found["minutes"],
+    }
+    for axes, (label, values) in zip(places, rows.items(), strict=True):
+        draw_bars(axes, variants, values, label, names=axes is places[0])
+    places[0].set_xlim(0, BEST)
     return sheet
 
 
 def long(variants: Variants) -> Figure:
     """Return, value losses and recall of one long run."""
     sheet, places = panels(3, height=3.6)
-    draw_curves(places[0], variants, "return", "mean return")
+    draw_returns(places[0], variants)
     found = next(iter(variants.values()))
-    names = {"value loss, real": "value_loss_real", "value loss, imagined": "value_loss_imagined"}
+    names = {"real data": "value_loss_real", "imagined data": "value_loss_imagined"}
     draw_many(places[1], found, names)
     places[1].set_yscale("log")
-    recalls = {name.removeprefix("recall of "): name for name in found["curves"] if name.startswith("recall of ")}
-    draw_many(places[2], found, recalls)
+    places[1].set_ylabel("value loss")
+    draw_many(places[2], found, recalls_of(found))
     places[2].set_ylabel("recall of the opponent model")
+    places[2].set_ylim(-0.02, 1.02)
     for axes in places[1:]:
-        axes.legend(frameon=False, fontsize=7)
+        axes.legend(frameon=False, fontsize=8, labelcolor=INK)
     return sheet
+
+
+def recalls_of(found: dict[str, Any]) -> dict[str, str]:
+    """The curves of recall by the action that they are of."""
+    names = [name for name in found["curves"] if name.startswith("recall of ")]
+    return {name.removeprefix("recall of ").replace("_", " "): name for name in names}
 
 
 def draw_many(axes: Axes, found: dict[str, Any], names: dict[str, str]) -> None:
     """Several curves of one variant."""
     for index, (label, name) in enumerate(names.items()):
         curve = found["curves"][name]
-        axes.plot(curve["steps"], np.array(curve["mean"], float), color=COLOURS[index % len(COLOURS)], label=label)
-    axes.set_xlabel("environment steps")
+        mean = np.array(curve["mean"], float)
+        known = np.isfinite(mean)
+        steps = np.array(curve["steps"])[known]
+        axes.plot(steps, mean[known], color=COLOURS[index % len(COLOURS)], label=label)
+    name_steps(axes)
 
 
 def recall(variants: Variants) -> Figure:
     """The recall of each action over training, one panel for each variant that has opponent models."""
     known = {name: found for name, found in variants.items() if "recall" in found}
-    sheet, places = panels(len(known), height=3.2)
+    sheet, places = panels(len(known), height=3.6)
     for axes, (variant, found) in zip(places, known.items(), strict=True):
-        names = {name.removeprefix("recall of "): name for name in found["curves"] if name.startswith("recall of ")}
-        draw_many(axes, found, names)
-        axes.set_title(fill(variant, 40), fontsize=9)
+        draw_many(axes, found, recalls_of(found))
+        axes.set_title(fill(variant, 40), fontsize=POINTS)
         axes.set_ylim(-0.02, 1.02)
         axes.axhline(0, color=MUTED, linewidth=0.8)
-    places[0].set_ylabel("recall")
+    places[0].set_ylabel("recall of the opponent model")
     return with_legend(sheet, places[0])
 
 
@@ -156,7 +242,8 @@ DRAWN: dict[str, tuple[str, Callable[[Variants], Figure], Sequence[str]]] = {
     "rollouts": ("rollouts", rollouts, ()),
     "seats": ("seats", seats, ()),
     "goals": ("goals", bars, ()),
-    "planning": ("planning", bars, ()),
+    "planning": ("planning", planning, ()),
+    "sequence": ("sequence", sequence, ()),
     "long": ("long", long, ()),
 }
 """Of each picture: the study, how it is drawn, and its variants; all if none is named."""
@@ -164,6 +251,8 @@ DRAWN: dict[str, tuple[str, Callable[[Variants], Figure], Sequence[str]]] = {
 
 def main(wanted: Sequence[str]) -> None:
     for name in wanted or DRAWN:
+        if name not in DRAWN:
+            raise SystemExit(f"there is no picture {name}; give some of {', '.join(DRAWN)}")
         study, drawn, only = DRAWN[name]
         path = ROOT / "results" / f"notes_{study}.json"
         if not path.exists():

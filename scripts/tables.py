@@ -18,6 +18,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVS: dict[str, Any] = tomllib.loads((ROOT / "results" / "tables.toml").read_text())
+CHINESE: dict[str, str] = ENVS.pop("chinese")
+"""Words that results hold and a Chinese page shows in Chinese, such as the names of variants."""
+NOT_YET = {
+    "en": "There are no figures yet. These commands measure them and write this table:",
+    "zh": "尚无数据。以下命令完成测量并写入本表：",
+}
 REDUCERS: dict[str, Callable[[list[float]], float]] = {
     "@mean": lambda values: sum(values) / len(values),
     "@min": min,
@@ -47,6 +53,15 @@ class Row:
 @cache
 def read(file: str) -> dict[str, Any]:
     return json.loads((ROOT / "results" / f"{file}.json").read_text())
+
+
+def is_there(file: str) -> bool:
+    return (ROOT / "results" / f"{file}.json").exists()
+
+
+def files_of(env: dict[str, Any]) -> list[str]:
+    """The results that the rows of a table are from."""
+    return [words.get("file", env.get("file")) for words in env.get("rows", [env])]
 
 
 def split(path: str) -> tuple[str, ...]:
@@ -117,6 +132,8 @@ class Writer:
         paths, _, form = asked.partition(" | ")
         form, _, absent = f" {form}".partition(" or ")
         dividend, *divisors = paths.split(" / ")
+        if dividend.startswith("word "):
+            return self._word(dividend.removeprefix("word "))
         first = self._value(dividend, row)
         for path in divisors:
             divisor = float(path) if path.isdigit() else self._value(path, row)
@@ -126,8 +143,13 @@ class Writer:
                 raise ValueError(f"results/{row.file}.json has no {asked}")
             return absent
         name, _, spec = form.strip().partition(" ")
+        if name == "word":
+            return self._word(first)
         shown = FORMATS[name](first, spec) if name in FORMATS else format(first, form.strip())
         return shown.replace(" to ", " 至 ") if name == "interval" and self.language == "zh" else shown
+
+    def _word(self, text: str) -> str:
+        return CHINESE.get(text, text) if self.language == "zh" else text
 
     def _value(self, path: str, row: Row) -> Any:
         if path in row.words:
@@ -148,11 +170,17 @@ class Writer:
                 same_place = replace(row, file=other.file, words=other.words)
                 yield self.fill(column["heading"], same_place), self.fill(column["cell"], same_place)
 
+    def _picture(self, picture: dict[str, Any], row: Row) -> str:
+        return f"![{self.fill(picture['about'], row)}]({picture['file']})"
+
     def env(self, env: dict[str, Any]) -> str:
+        if "not_yet" in env and not all(map(is_there, files_of(env))):
+            return NOT_YET[self.language] + "\n\n```sh\n" + "\n".join(env["not_yet"]) + "\n```"
         rows = rows_of(env)
-        parts = [self.fill(env["caption"], Row(rows[0].file))] if "caption" in env else []
+        parts = [self._picture(env["picture"], rows[0])] if "picture" in env else []
+        parts += [self.fill(env["caption"], Row(rows[0].file))] if "caption" in env else []
         if "columns" in env:
-            cells = [list(self.columns(env, row)) for row in rows]
+            cells = [[(head, cell.replace("|", "\\|")) for head, cell in self.columns(env, row)] for row in rows]
             lines = [[heading for heading, _ in cells[0]], ["---" for _ in cells[0]]]
             lines += [[cell for _, cell in line] for line in cells]
             parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))

@@ -15,7 +15,7 @@ import hopplus.report
 from hopplus.games import Board, MatrixGame, Snowdrift, StagHunt, lineup, play_episode
 from hopplus.games.draw import frames
 from hopplus.games.matrix import CHICKEN
-from hopplus.report import Replay, page
+from hopplus.report import Replay, curves, page
 from hopplus.report.replay import replay_data, symbols
 from hopplus.runs.records import read_run
 from report.run_folders import evaluation_of, metric_lines, write_run
@@ -151,6 +151,24 @@ def test_groups_are_made_of_what_was_recorded(tmp_path):
     for words in ("World model", "Opponent models", "odd", "moa/top1", "odd/a/b", "No episode was given"):
         assert words in tags.text
     assert "moa/top1/player_1" not in tags.text
+
+
+def test_losses_of_opponent_models_are_drawn_by_co_player(tmp_path):
+    pairs = [(seat, other) for seat in (1, 2, 3) for other in (1, 2, 3) if seat != other]
+    lines = [
+        line
+        | {"moa/ce_loss": [1.0] * 3, "moa/recall/stay": [0.5] * 3}
+        | {f"moa/{name}/player_{a}_of_{b}": [0.1 * b] * 3 for a, b in pairs for name in ("ce_loss", "recall/stay")}
+        for line in metric_lines(3)
+    ]
+    run = read_run(write_run(tmp_path, lines))
+    text = Tags(page(run, [])).text
+    assert "moa/ce_loss by co-player" in text and "moa/recall/stay" in text
+    assert "player_1_of_2" not in text
+    drawn = curves.small_pair_curves(run, "moa/ce_loss").axes[0].lines
+    assert len(drawn) == len(pairs)
+    colours = {(line.get_color(), float(line.get_ydata()[0])) for line in drawn}
+    assert len(colours) == 3, "all lines about one co-player have its colour"
 
 
 def test_losses_that_are_no_number_are_said(tmp_path):

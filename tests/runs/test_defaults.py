@@ -1,5 +1,7 @@
 """One table holds what an agent does on a game without a flag; the command line and Python read it."""
 
+import re
+from dataclasses import asdict
 from itertools import pairwise
 
 import pytest
@@ -62,5 +64,52 @@ def test_sequence_of_the_notes_ends_at_the_defaults():
             expected.arenas,
             expected.early_stop,
         )
-    for before, after in pairwise(variants):
-        assert (before.learner, before.arenas) != (after.learner, after.arenas)
+    named = [settings_of(config) for config in variants]
+    changes = [{name for name in one | other if one.get(name) != other.get(name)} for one, other in pairwise(named)]
+    assert changes == list(CHANGED_BY_ROW.values())
+    changed = [name for row in changes for name in row]
+    assert len(changed) == len(set(changed)), "no setting is changed twice"
+
+
+GOALS = (
+    "opponents.goals.kind",
+    "opponents.goals.posterior",
+    *(f"modelling.{name}" for name in ("lookahead", "prior_loss", "rewarded_only", "max_grad_norm", "epsilon")),
+)
+CHANGED_BY_ROW = {
+    "the world": {"world.kind", "world.hidden", "world.members"},
+    "trust": {"imagination.trust", "imagination.critic"},
+    "rollouts": {"imagination.length", "imagination.branch"},
+    "goals, and how they are learned": set(GOALS),
+    "shortest paths": {"opponents.others.destinations"},
+    "counterfactual goals": {"imagination.counterfactual"},
+    "arenas": {"arenas"},
+    "lambda": {"ppo.gae_lambda"},
+    "exploration": {"imagination.explore", "ppo.entropy_coefficient"},
+    "real ratio": {"imagination.real_ratio"},
+    "sharing": {"sharing"},
+    "destinations": {"network.destinations"},
+    "schedule": {"schedule"},
+    "environments": {"envs"},
+}
+"""The settings that each row of examples/notes/sequence.toml changes: one, or a group that belongs together."""
+
+
+def settings_of(config):
+    """The arenas and every setting of the learner, by name."""
+
+    def flat(part, place):
+        for name, value in part.items():
+            yield from flat(value, f"{place}{name}.") if isinstance(value, dict) else [(place + name, value)]
+
+    return dict(flat(asdict(config.learner), "")) | {"arenas": config.arenas}
+
+
+@pytest.mark.parametrize("page", ["notes.md", "notes.zh-CN.md"])
+def test_page_of_the_notes_names_every_setting_of_their_agent(page):
+    """The flags of the table are the agent's settings, and none that differs from the library's is left out."""
+    text = (EXAMPLES.parent / "docs" / page).read_text()
+    flags = re.findall(r"^\| `(--\S+(?: \S+)?)` \|", text, flags=re.MULTILINE)
+    agent = RunConfig(agent="hop_plus_notes", game=GAME)
+    named = read_variant(f"ppo --game {GAME} {' '.join(flags)}", "flags of the page")
+    assert named.learner == agent.learner and named.arenas == agent.arenas

@@ -60,6 +60,16 @@ def test_what_is_no_number_is_null():
     assert row["moa/top1"] == [None]
 
 
+def test_recall_is_a_mean_over_the_co_players_that_took_the_action():
+    pairs = numbers(1, 1, 2, 2)
+    pairs[0, 0, 0, 1] = pairs[0, 0, 1] = np.nan
+    (row,) = rows({"moa/recall/stay": pairs}, 0, 1, 80)
+    assert row["moa/recall/stay"] == row["moa/recall/stay/player_1"] == [0.0]
+    assert row["moa/recall/stay/player_2"] == row["moa/recall/stay/player_1_of_3"] == [None]
+    (row,) = rows({"moa/recall/stay": pairs * np.nan}, 0, 1, 80)
+    assert row["moa/recall/stay"] == [None]
+
+
 def test_the_writer_of_tensorboard_does_not_import_torch(tmp_path):
     (tmp_path / "torch.py").write_text("print('torch was imported')\n")
     program = "from hopplus.runs.metrics import _event_writer; _event_writer(); print('made'); import torch"

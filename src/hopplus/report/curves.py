@@ -81,6 +81,23 @@ def small_seat_curves(run: Recorded, family: str) -> Figure:
     return sheet
 
 
+def small_pair_curves(run: Recorded, family: str) -> Figure:
+    """A small picture of one metric of co-players: a line for each seat about each co-player, in the colour of the
+    co-player. Means over seeds."""
+    sheet, axes = new_sheet(SMALL, points=8.0)
+    for tag in pair_tags(run, family):
+        colour = draw.player_colour(summary.co_player_index(tag))
+        steps, values = shown_curve(run, tag)
+        _draw_line(axes, steps, seed_band(values).mean, color=colour, linewidth=1.0, alpha=0.8, label=tag)
+    axes.margins(x=0.01)
+    return sheet
+
+
+def pair_tags(run: Recorded, family: str) -> list[str]:
+    """The tags of a family that end in player_1_of_2 and the like."""
+    return [tag for tag in run.metrics if (match := records.PAIR.fullmatch(tag)) and match[1] == family]
+
+
 def seat_boxes(run: Recorded, *, size: tuple[float, float] = WIDE) -> Figure:
     """Box plots of each seat's returns over the last fifth of training; `BOX_CAPTION` explains a box."""
     tags = _seats_or_complain(run, records.RETURN_FAMILY)

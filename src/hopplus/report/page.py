@@ -32,6 +32,8 @@ GROUP_TITLES = {
     "buffer": "Buffers",
 }
 """Headings of the known groups; the heading of any other group is its name."""
+BY_CO_PLAYER = {"moa/ce_loss": "moa/ce_loss by co-player", "moa/top1": "moa/top1 by co-player"}
+"""Metrics of pairs that are drawn, and the titles of their pictures."""
 SPEED_TAG = "charts/steps_per_second"
 
 
@@ -166,12 +168,12 @@ def _seat_pictures(run: Recorded) -> list[Picture]:
 def _groups(run: Recorded) -> dict[str, Group]:
     """Small pictures of the tags without a section, grouped by the part before the first slash. Seats share a picture.
 
-    Pairs of seats are too many to draw; the section on opponent models has a table of them.
+    Pairs of seats share one too, but only for the losses of opponent models: there would be too many lines.
     """
-    families = dict.fromkeys(match[1] if (match := records.SEAT.fullmatch(tag)) else tag for tag in run.metrics)
+    families = dict.fromkeys(_family(tag) for tag in run.metrics)
     groups: dict[str, Group] = {}
     for family in families:
-        if family in (records.RETURN_FAMILY, records.RETURN_TAG) or records.PAIR.fullmatch(family):
+        if family in (records.RETURN_FAMILY, records.RETURN_TAG, ""):
             continue
         key = family.split("/", 1)[0]
         group = groups.setdefault(key, Group(key, GROUP_TITLES.get(key, key), []))
@@ -179,7 +181,18 @@ def _groups(run: Recorded) -> dict[str, Group]:
     return groups
 
 
+def _family(tag: str) -> str:
+    """The name of the picture that a tag is drawn in; empty if it is not drawn."""
+    if match := records.PAIR.fullmatch(tag):
+        return BY_CO_PLAYER.get(match[1], "")
+    return match[1] if (match := records.SEAT.fullmatch(tag)) else tag
+
+
 def _small_picture(run: Recorded, family: str) -> Picture:
+    if family in BY_CO_PLAYER.values():
+        of_pairs = next(name for name, title in BY_CO_PLAYER.items() if title == family)
+        figure = curves.small_pair_curves(run, of_pairs)
+        return Picture(family, _markup(figure, family), "a line per pair, in the colours of the co-players")
     if family not in run.metrics:
         figure = curves.small_seat_curves(run, family)
         return Picture(family, _markup(figure, family), "per seat, in the colours of the players")

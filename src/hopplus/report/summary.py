@@ -9,7 +9,7 @@ interval here is over seeds, and because seeds are few it is Student's:
 import numpy as np
 from jaxtyping import Float64
 
-from hopplus.runs.records import FINAL_SHARE, SEAT, Recorded, final_by_seat, final_means, seat_tags
+from hopplus.runs.records import FINAL_SHARE, PAIR, SEAT, Recorded, final_by_seat, final_means, seat_tags
 from hopplus_doctor.p_values import p_words
 from hopplus_doctor.statistics import CONFIDENCE, Interval, Trend, page_trend, seed_interval
 
@@ -43,6 +43,14 @@ def seat_index(tag: str) -> int:
     if match is None:
         raise ValueError(f"{tag!r} names no seat; give a tag that ends in /player_1, /player_2, ...")
     return int(match[2]) - 1
+
+
+def co_player_index(tag: str) -> int:
+    """The co-player of a tag of pairs, counted from 0."""
+    match = PAIR.fullmatch(tag)
+    if match is None:
+        raise ValueError(f"{tag!r} names no co-player; give a tag that ends in /player_1_of_2 and the like")
+    return int(match[3]) - 1
 
 
 def seat_trend(run: Recorded) -> tuple[Trend | None, str]:

@@ -7,17 +7,21 @@ import json
 import math
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
+from hopplus.evaluation.statistics import mean_of_known
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import METRICS, TENSORBOARD, TIMING, write_whole
 
 MEAN_HAS_A_NAME = {"charts/episodic_return"}
 """Tags whose mean over seats is called `/mean`; for all others the plain tag is the mean."""
+RECALL = "moa/recall/"
+"""Tags that have no number for a co-player that did not take the action: their means are over those that did."""
 AXES = {"update", "env_steps"}
 """The position of a row; all other entries are lists over seeds."""
 Row = dict[str, Any]
@@ -37,8 +41,9 @@ def _tags(name: str, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     if values.ndim == 2:
         yield name, values
         return
-    by_seat = values if values.ndim == 3 else values.mean(axis=-1)
-    yield f"{name}/mean" if name in MEAN_HAS_A_NAME else name, by_seat.mean(axis=-1)
+    mean = _mean_of_known if name.startswith(RECALL) else partial(np.mean, axis=-1)
+    by_seat = values if values.ndim == 3 else mean(values)
+    yield f"{name}/mean" if name in MEAN_HAS_A_NAME else name, mean(by_seat)
     seats = by_seat.shape[-1]
     if seats > 1:
         for seat in range(seats):
@@ -49,6 +54,10 @@ def _tags(name: str, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
             for offset in range(1, agents):
                 other = (seat + offset) % agents
                 yield f"{name}/player_{seat + 1}_of_{other + 1}", values[..., seat, offset - 1]
+
+
+def _mean_of_known(values: np.ndarray) -> np.ndarray:
+    return mean_of_known(values.astype(np.float64))
 
 
 def _number(value: np.floating) -> float | None:
