@@ -19,7 +19,7 @@ from rich.style import Style
 from rich.text import Text
 
 from hopplus.games.game import NO_ACTION, Game, GameSpec
-from hopplus_doctor.names import player_colour, player_name
+from hopplus_doctor.names import PLAYER_COLOURS, player_colour, player_name
 
 RichTable: Any = vars(rich_table)["Table"]
 

@@ -8,7 +8,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
-from hopplus.games.draw import PLAYER_COLOURS
+from hopplus_doctor.names import PLAYER_COLOURS
 
 POINTS_PER_INCH = 72
 
