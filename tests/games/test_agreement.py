@@ -354,7 +354,7 @@ def check_agreement(
         played = PlayedBatch(game, jax.device_get(play_batch(draw_whims(game, batch, random), key)))
         for episode in range(batch):
             played.replay(episode, seen, picture_share, random)
-        assert set(np.ravel(played.numbers["rewards"]).tolist()) <= support
+        assert isinstance(game, Foraging) or set(np.ravel(played.numbers["rewards"]).tolist()) <= support
     return seen
 
 

@@ -76,7 +76,7 @@ class Foraging(Game[ForagingState]):
             stay=STAY,
             horizon=self.horizon,
             straight_paths=self.grid.obstacle_pieces == 0,
-            events=tuple(Event(f"foods_{level}", "load") for level in self._up_to(self.food_levels)),
+            events=tuple(Event(f"foods_{level}") for level in self._up_to(self.food_levels)),
         )
 
     def reset(self, *, key: Key[Array, ""]) -> ForagingState:
