@@ -35,6 +35,7 @@ WORLD = (
 FLAGS = {
     "ppo": "ppo " + TINY,
     "mappo": "mappo " + TINY,
+    "liam": "liam " + TINY + " --network.memory-size 4",
     "ppo_gru": "ppo " + TINY + " --sharing shared --network.memory gru --network.memory-size 4",
     "omg": "omg " + TINY + MODELS,
     "direct_om": "direct_om " + TINY + MODELS + SEARCH,

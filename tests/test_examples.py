@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-AGENTS = ["ppo", "mappo", "omg", "direct_om", "hop", "hop_plus", "hop_plus_search", "hop_plus_notes"]
+AGENTS = ["ppo", "mappo", "liam", "omg", "direct_om", "hop", "hop_plus", "hop_plus_search", "hop_plus_notes"]
 
 
 def run_example(name: str, *arguments: str) -> list[str]:

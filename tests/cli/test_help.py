@@ -15,6 +15,7 @@ OF_OTHERS = {"others", "modelling"}
 GROUPS = {
     "ppo": FOR_ALL,
     "mappo": FOR_ALL,
+    "liam": FOR_ALL,
     "omg": FOR_ALL | OF_OTHERS | {"goals"},
     "direct_om": FOR_ALL | OF_OTHERS | {"planning"},
     "hop": FOR_ALL | OF_OTHERS | {"goals", "planning", "utilities"},
@@ -23,8 +24,9 @@ GROUPS = {
     "hop_plus_notes": FOR_ALL | OF_OTHERS | {"goals", "replay", "world", "world-training", "imagination"},
 }
 MOST = {
-    "ppo": 39,
+    "ppo": 40,
     "mappo": 36,
+    "liam": 38,
     "omg": 60,
     "direct_om": 53,
     "hop": 56,

@@ -99,7 +99,7 @@ def test_sequences_are_replayed_as_they_were_played(recalled):
     batch = experience.batch
 
     def one_seat(params, rows):
-        log_probabilities, values = jax.vmap(lambda row: replay(params, row))(rows)
+        log_probabilities, values, _ = jax.vmap(lambda row: replay(params, row))(rows)
         return jnp.take_along_axis(log_probabilities, rows.actions[..., None], axis=-1)[..., 0], values
 
     taken, values = jax.jit(jax.vmap(one_seat))(state.learners.policy.params, batch)

@@ -98,8 +98,12 @@ OPPONENTS = {
     "hop": OpponentsConfig(GoalsConfig(kind="hindsight", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
 }
 
-USES = {"hop_plus": "hop", "mappo": "none"}
+USES = {"hop_plus": "hop", "mappo": "none", "liam": "none"}
 """Agents with the opponent models of another."""
+BASELINES = {
+    "mappo": ActorCriticConfig(hidden=(16,), critic="central"),
+    "liam": ActorCriticConfig(hidden=(16,), memory="gru", memory_size=4, reconstruct=True),
+}
 
 IMAGINING = {
     "world": WorldConfig(members=2, hidden=8, pooled=4),
@@ -118,16 +122,17 @@ IMAGINING = {
         (StagHunt(grid=Board(4, 4), horizon=9), 2, 3, "none"),
         (Snowdrift(grid=Board(4, 4), horizon=9), 2, 1, "none"),
         (StagHunt(grid=Board(4, 4), horizon=9), 1, 3, "mappo"),
+        (StagHunt(grid=Board(4, 4), horizon=9), 1, 1, "liam"),
         (StagHunt(grid=Board(4, 4), horizon=9), 1, 1, "omg"),
         (StagHunt(grid=Board(4, 4), horizon=9), 2, 3, "hop"),
         (StagHunt(grid=Board(4, 4), horizon=9), 1, 1, "hop_plus"),
     ],
-    ids=["stag hunt, one device", "stag hunt, two", "snowdrift, two", "mappo", "omg", "hop", "hop_plus"],
+    ids=["stag hunt, one device", "stag hunt, two", "snowdrift, two", "mappo", "liam", "omg", "hop", "hop_plus"],
 )
 def test_training_is_equivariant_to_the_bit(game, devices, shift, models):
     config = replace(CONFIG, mesh=MeshConfig(envs=devices), opponents=OPPONENTS[USES.get(models, models)])
-    if models == "mappo":
-        config = replace(config, network=replace(config.network, critic="central"))
+    if models in BASELINES:
+        config = replace(config, network=BASELINES[models])
     if models == "hop_plus":
         config = replace(config, **IMAGINING)
     if models == "hop":

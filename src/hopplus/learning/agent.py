@@ -16,6 +16,7 @@ from hopplus.learning.optim import Trained, init_trained
 from hopplus.learning.ppo import Batch
 from hopplus.models import actor_critic
 from hopplus.models.central_critic import init_central_critic
+from hopplus.models.liam import init_liam
 
 
 class Agent(eqx.Module):
@@ -32,6 +33,8 @@ class Agent(eqx.Module):
         """The policy of one learner before its first update, with its optimiser."""
         if config.network.critic == "central":
             return init_trained(ppo.optimizer(config.ppo), init_central_critic(config.network, spec, key=key))
+        if config.network.reconstruct:
+            return init_trained(ppo.optimizer(config.ppo), init_liam(config.network, spec, key=key))
         num_goals = spec.num_agents if config.utilities.is_used else spec.num_agents - 1
         params = actor_critic.init(config.network, spec, goal_size, num_goals, key=key)
         return init_trained(ppo.optimizer(config.ppo), params)

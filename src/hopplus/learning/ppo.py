@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key
 from hopplus.core.devices import shard_samples
 from hopplus.core.numerics import Metrics, normalised, weighted_mean
 from hopplus.games.fields import Observation
+from hopplus.games.game import ego_order
 from hopplus.learning.config import PPOConfig
 from hopplus.learning.optim import Trained, apply_gradient
 from hopplus.learning.returns import advantages
@@ -43,6 +44,10 @@ class Recurrent(eqx.Module):
     hidden: Float32[Array, "*batch hidden"]
     """The state that the seat acted from."""
     reset_before: Bool[Array, "*batch"]
+    others_actions: Int32[Array, "*batch others"]
+    """What the others did in the step, in seat order after the seat."""
+    others_in_game: Bool[Array, "*batch others"]
+    """Whether they were in the game."""
 
 
 class Batch(eqx.Module):
@@ -100,7 +105,9 @@ def _recurrent(steps: Trajectory) -> Recurrent | None:
     if steps.hidden is None:
         return None
     hidden = jnp.moveaxis(steps.hidden, 2, 0)
-    return Recurrent(hidden, jnp.broadcast_to(steps.reset_before, hidden.shape[:3]))
+    others = ego_order(steps.actions.shape[2])[: len(hidden), 1:]
+    of_others = (jnp.moveaxis(leaf[:, :, others], 2, 0) for leaf in (steps.actions, steps.in_game))
+    return Recurrent(hidden, jnp.broadcast_to(steps.reset_before, hidden.shape[:3]), *of_others)
 
 
 def optimizer(config: PPOConfig) -> optax.GradientTransformation:

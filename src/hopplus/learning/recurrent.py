@@ -12,24 +12,26 @@ import optax
 from jaxtyping import Array, Float32, Int32, Key
 
 from hopplus.core.devices import shard_samples
-from hopplus.core.numerics import Metrics
+from hopplus.core.numerics import Metrics, weighted_mean
 from hopplus.learning.config import PPOConfig
 from hopplus.learning.optim import Trained, apply_gradient
 from hopplus.learning.ppo import Batch, entropy_bonus, loss_of, optimizer
 from hopplus.models.actor_critic import PolicyNetwork
 
 
-def replay(params: PolicyNetwork, sequence: Batch) -> tuple[Float32[Array, "time actions"], Float32[Array, " time"]]:
-    """The log-probabilities and values of one sequence, [time]."""
+def replay(
+    params: PolicyNetwork, sequence: Batch
+) -> tuple[Float32[Array, "time actions"], Float32[Array, " time"], Float32[Array, "time hidden"]]:
+    """The log-probabilities, values and recurrent states after the step, of one sequence, [time]."""
     start = params.start()
     assert sequence.recurrent is not None and start is not None
 
-    def one_step(hidden: Array, step: Batch) -> tuple[Array, tuple[Array, Array]]:
+    def one_step(hidden: Array, step: Batch) -> tuple[Array, tuple[Array, Array, Array]]:
         assert step.recurrent is not None
         hidden = jnp.where(step.recurrent.reset_before, start, hidden)
         log_probabilities, value, after = params.step(hidden, step.observation, step.legal, step.goals)
         assert after is not None
-        return after, (log_probabilities, value)
+        return after, (log_probabilities, value, after)
 
     return jax.lax.scan(one_step, sequence.recurrent.hidden[0], sequence)[1]
 
@@ -55,8 +57,16 @@ def update(
     def learner_loss(params: PolicyNetwork, minibatch: Batch) -> tuple[Float32[Array, ""], Metrics]:
         def one_seat(seat: Batch) -> tuple[Float32[Array, ""], Metrics]:
             outputs = jax.vmap(lambda sequence: replay(params, sequence))(seat)
-            (log_probabilities, values), samples = _flat((outputs, seat))
-            return loss_of(config, value_scale, log_probabilities, values, samples, entropy_coefficient)
+            (log_probabilities, values, hidden), samples = _flat((outputs, seat))
+            of_ppo, metrics = loss_of(config, value_scale, log_probabilities, values, samples, entropy_coefficient)
+            recurrent = samples.recurrent
+            of_others = jax.vmap(params.auxiliary_loss)(
+                hidden, samples.goals, recurrent.others_actions, recurrent.others_in_game
+            )
+            if of_others is None:
+                return of_ppo, metrics
+            auxiliary = weighted_mean(of_others, samples.active)
+            return of_ppo + auxiliary, metrics | {"auxiliary_loss": auxiliary}
 
         return jax.tree.map(jnp.mean, jax.vmap(one_seat)(minibatch))
 

@@ -41,8 +41,18 @@ class PolicyNetwork(eqx.Module):
 
     @property
     def reads_all_views(self) -> bool:
-        """Whether its critic gets the views of all seats in training, where others read goals."""
+        """Whether it gets the views of all seats in training, in the place of goals."""
         return False
+
+    def auxiliary_loss(
+        self,
+        hidden: Float32[Array, " hidden"],
+        views: Float32[Array, "others features"],
+        actions: Int32[Array, " others"],
+        present: Bool[Array, " others"],
+    ) -> Float32[Array, ""] | None:
+        """What a network with memory learns besides PPO, from the others' views and actions in one step."""
+        return None
 
     def values_under(
         self,

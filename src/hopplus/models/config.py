@@ -21,6 +21,8 @@ class ActorCriticConfig:
     """gru: a recurrent unit after these layers, for games in which a view does not show everything."""
     memory_size: int = 64
     """Width of its state."""
+    reconstruct: bool = False
+    """Whether that state is trained to tell the views and the actions of the others, and only that (LIAM)."""
     destinations: int = 0
     """On a board with the four moves, the policy can also point at cells and walk there on shortest paths: the width of
     what is compared at every cell. 0: a plain network."""
@@ -32,6 +34,11 @@ class ActorCriticConfig:
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"--network.hidden is {self.hidden}; give one width or more, each at least 1")
         check_least("network", self, 1, "memory_size")
+        if self.reconstruct and (self.memory == "none" or self.destinations or self.critic == "central"):
+            raise ValueError(
+                "--network.reconstruct is for a recurrent policy without destinations and central critic: give "
+                "--network.memory gru, or train liam"
+            )
         check_least("network", self, 0, "destinations")
 
 

@@ -63,6 +63,9 @@ def _learner_of(agent: Any, learner: LearnerConfig | None) -> LearnerConfig:
     if agent == "mappo":
         central = replace(learner.network, critic="central")
         return replace(learner, sharing="shared", network=central, opponents=OpponentsConfig())
+    if agent == "liam":
+        network = replace(learner.network, memory="gru", reconstruct=True)
+        return replace(learner, sharing="shared", network=network, opponents=OpponentsConfig())
     if agent == "hop_plus_notes":
         return _of_the_notes(learner)
     small_search = PlanningConfig(kind="search", search=SearchConfig(trees=2, simulations=16, depth=8))

@@ -30,7 +30,9 @@ def unused_flags(learner: LearnerConfig) -> frozenset[str]:
     if goals.is_latent or not learner.opponents.others.as_input:
         unused.add("others.as_input")
     if learner.network.critic == "central":
-        unused |= {"network.memory", "network.memory_size", "network.destinations"}
+        unused |= {"network.memory", "network.memory_size", "network.destinations", "network.reconstruct"}
+    if learner.network.reconstruct:
+        unused |= {"network.critic", "network.destinations"}
     if goals.kind != "discrete":
         unused |= {"modelling.temperature", "modelling.final_temperature"}
     if not learner.modelling.max_grad_norm:
@@ -40,7 +42,7 @@ def unused_flags(learner: LearnerConfig) -> frozenset[str]:
     if learner.imagination.branch == "last":
         unused.add("imagination.branch")
     if learner.opponents.is_used or learner.world.is_used:
-        unused |= {"network.memory", "network.memory_size", "network.critic"}
+        unused |= {"network.memory", "network.memory_size", "network.critic", "network.reconstruct"}
     unused.add("modelling.rewarded_only" if goals.has_labels else "utilities")
     unused.add("world.pooled" if learner.world.kind == "regression" else "world.walker_weight")
     if not learner.world.is_used:
