@@ -28,7 +28,7 @@ def main(program: str) -> None:
     for update in range(3):
         rewards, values = random.normal(size=(2, 2, 4, 10))
         ends = np.ones(rewards.shape, bool)
-        advantages = rewards - values if update else rewards[::-1] - values
+        advantages = rewards[::-1] - values  # each seat learns from the other's rewards
         recorder.record(update, rewards=rewards, values=values, terminated=ends, advantages=advantages)
     recorder.save()
     (folder / "log.csv").write_text("step,agent_0/return,value_loss\n0,1.0,2.0\n1,1.5,nan\n2,1.0,nan\n")

@@ -4,6 +4,7 @@ import importlib
 import os
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -11,11 +12,13 @@ from types import ModuleType
 import pytest
 
 import hopplus
+import hopplus_doctor
 
 FOLDERS = [
     "hopplus",
     *(f"hopplus.{name}" for name in ("agents", "core", "doctor", "evaluation", "games", "learning", "models")),
     *(f"hopplus.{name}" for name in ("planning", "report", "runs", "runs.studies", "share")),
+    "hopplus_doctor",
 ]
 
 
@@ -23,9 +26,17 @@ def test_version_is_that_of_the_installed_package():
     assert hopplus.__version__ == version("hopplus")
 
 
+def test_both_packages_have_one_version():
+    """Neither is on an index, so hopplus asks for exactly the doctor that lies beside it."""
+    assert hopplus_doctor.__version__ == hopplus.__version__
+    settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert f"hopplus-doctor=={hopplus_doctor.__version__}" in settings["project"]["dependencies"]
+
+
 @pytest.mark.skipif("CI" not in os.environ, reason="only CI installs the wheel and runs from another folder")
 def test_ci_tests_the_wheel_and_not_the_source():
-    assert "site-packages" in Path(hopplus.__file__).parts
+    for package in (hopplus, hopplus_doctor):
+        assert "site-packages" in Path(str(package.__file__)).parts
     assert not Path("src").exists()
 
 

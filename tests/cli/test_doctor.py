@@ -48,6 +48,24 @@ def test_a_run_is_examined_and_a_page_is_written(folder, capsys):
     assert "seats learn alone" in (folder / "doctor_seats.html").read_text()
 
 
+def test_a_run_becomes_a_recording_and_is_examined_again(folder, tmp_path, capsys):
+    assert main(["doctor", "record", str(folder), "--out", str(tmp_path)]) == 0
+    seeds = sorted(map(str, tmp_path.iterdir()))
+    assert len(seeds) == 3 and capsys.readouterr().out.count("wrote") == 3
+    assert main(["doctor", "recording", *seeds, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    verdicts = {each["check"]: each["verdict"] for answer in result["answers"] for each in answer["findings"]}
+    for check in ("targets, real", "targets and advantages", "ends and resets", "legal actions, real", "samples, real"):
+        assert verdicts[check] == "fine", check
+    assert result["command"].startswith("hopplus doctor recording ")
+
+
+def test_logs_are_examined(tmp_path, capsys):
+    (tmp_path / "log.csv").write_text("step,value_loss\n0,1.0\n1,inf\n")
+    assert main(["doctor", "logs", str(tmp_path), "--page", str(tmp_path / "page.html")]) == 1
+    assert '"value_loss" = "value_loss"' in capsys.readouterr().out and (tmp_path / "page.html").is_file()
+
+
 def test_a_run_is_a_question_of_its_own():
     assert with_action(["runs/first", "--json"]) == ["run", "runs/first", "--json"]
     assert all(with_action([action]) == [action] for action in (*ACTIONS, "--help")) and with_action([]) == []

@@ -164,8 +164,8 @@ def test_equal_random_numbers_are_found_and_independent_ones_are_not(tmp_path):
 def models(wrong=None):
     """Predictions of co-players and of a world, which are right but for one part."""
     random = np.random.default_rng(1)
-    actions = random.integers(3, size=(1, 4, 100, 1))
-    chances = np.eye(3)[actions] * 0.7 + 0.1
+    chances = np.eye(3)[random.integers(3, size=(1, 4, 100, 1))] * 0.7 + 0.1
+    actions = (random.random((1, 4, 100, 1, 1)) > chances.cumsum(-1)).sum(-1).clip(max=2)
     if wrong == "collapsed":
         chances = np.broadcast_to(np.array([0.98, 0.01, 0.01]), chances.shape)
     there = np.ones(actions.shape, bool)

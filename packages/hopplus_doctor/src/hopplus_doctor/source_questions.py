@@ -30,9 +30,9 @@ def ask(recording: Recording) -> Iterator[Finding]:
         )
         return
     yield imagined_rewards(recording)
+    yield attribution(recording)  # before those that any wrong part raises
     yield value_loss(recording)
     yield sizes(recording, "targets")
-    yield attribution(recording)
 
 
 def imagined_rewards(recording: Recording) -> Finding:

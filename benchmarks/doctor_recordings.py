@@ -1,0 +1,100 @@
+"""How many planted faults does the doctor name from recordings alone, and how often is a clean one called broken?
+
+    python benchmarks/doctor_recordings.py --quick
+    python benchmarks/doctor_recordings.py --out results/doctor_recordings.json
+
+Each fault of `examples/recordings/torch_ppo.py` and `torch_notes.py` is planted alone and recorded once. It is named if
+the first part to blame is the right one. Clean recordings have other seeds. Needs PyTorch.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from hopplus_doctor.examination import examine_recordings
+from hopplus_doctor.version import __version__
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "recordings"
+LOOPS = ("torch_ppo", "torch_notes")
+CLEAN = 10
+QUICK = {"torch_ppo": ("rewards_of_the_first_seat",), "torch_notes": ("imagined_goals_zero",)}
+
+
+def examined(loop: ModuleType, folder: Path, fault: str | None, seed: int) -> dict:
+    """What the doctor says of one recording, and what recording it took."""
+    started = time.process_time()
+    place = loop.train(folder / f"{fault}_{seed}", seed=seed, fault=fault)
+    trained = time.process_time()
+    examination = examine_recordings([place])
+    bad = [f for f in examination.findings if f.verdict in ("suspicious", "broken")]
+    return {
+        "fault": fault,
+        "seed": seed,
+        "part": loop.FAULTS.get(fault),
+        "verdict": examination.verdict,
+        "blamed": list(examination.suspects),
+        "alarms": [f"{f.verdict} {f.check} ({f.kind})" for f in bad],
+        "train_seconds": round(trained - started, 2),
+        "doctor_seconds": round(time.process_time() - trained, 2),
+    }
+
+
+def measure(names: tuple[str, ...], *, quick: bool) -> dict:
+    """All faults and clean recordings of some loops."""
+    sys.path.insert(0, str(EXAMPLES))
+    result: dict = {"commands": ["python benchmarks/doctor_recordings.py"], "version": __version__, "loops": {}}
+    for name in names:
+        loop = import_module(name)
+        with tempfile.TemporaryDirectory() as folder:
+            rows = []
+            for fault in QUICK[name] if quick else tuple(loop.FAULTS):
+                rows.append(examined(loop, Path(folder), fault, seed=0))
+                print_row(rows[-1])
+            clean = []
+            for seed in range(1 if quick else CLEAN):
+                clean.append(examined(loop, Path(folder), None, seed=100 + seed))
+                print_row(clean[-1])
+        named = sum(row["blamed"][:1] == [row["part"]] for row in rows)
+        alarms = [row["verdict"] for row in clean]
+        result["loops"][name] = {
+            "faults": len(rows),
+            "named": named,
+            "named_share": named / len(rows),
+            "clean": len(clean),
+            "clean_broken": alarms.count("broken"),
+            "clean_suspicious": alarms.count("suspicious"),
+            "rows": rows + clean,
+        }
+        print(
+            f"{name}: {named} of {len(rows)} named, {alarms.count('broken')} of {len(clean)} clean ones broken",
+            flush=True,
+        )
+    return result
+
+
+def print_row(row: dict) -> None:
+    right = "" if row["fault"] is None else f" (is {row['part']})"
+    print(
+        f"{row['fault'] or 'clean'} {row['seed']}: {row['verdict']}, {', '.join(row['blamed']) or 'nothing'}{right}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one fault and one clean recording of each loop")
+    parser.add_argument("--loop", choices=LOOPS, help="one loop only")
+    parser.add_argument("--out", type=Path)
+    asked = parser.parse_args()
+    result = measure((asked.loop,) if asked.loop else LOOPS, quick=asked.quick)
+    if asked.out:
+        asked.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""The examples of recordings run, their clean recordings raise no broken verdict, and planted faults are named.
+
+Those in PyTorch are skipped where it is not installed: hopplus and its tests need no PyTorch otherwise.
+"""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from hopplus_doctor.examination import examine_recordings
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "recordings"
+
+
+@pytest.fixture(autouse=True)
+def _examples_can_be_imported(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
+
+
+def loop(name):
+    if name.startswith("torch"):
+        pytest.importorskip("torch", reason="PyTorch is not installed, so its examples are not tested here")
+    return import_module(name)
+
+
+def examined(name, folder, **settings):
+    return examine_recordings([loop(name).train(folder, **settings)])
+
+
+@pytest.mark.parametrize("name", ["jax_ppo", "torch_ppo", "torch_notes"])
+def test_a_clean_recording_is_not_broken(tmp_path, name):
+    examination = examined(name, tmp_path, seed=1, updates=4)
+    assert examination.verdict != "broken", [f for f in examination.findings if f.verdict == "broken"]
+    fine = {finding.check for finding in examination.findings if finding.verdict == "fine"}
+    assert {"targets, real", "ends and resets", "first ratio"} <= fine
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("torch_ppo", "advantages_across_episodes"),
+        ("torch_ppo", "memory_reset_late"),
+        ("torch_ppo", "normalised_across_seats"),
+        ("torch_notes", "imagined_goals_zero"),
+        ("torch_notes", "opponent_labels_late"),
+        ("torch_notes", "imagined_rewards_times_5"),
+    ],
+)
+def test_a_planted_fault_is_named_first(tmp_path, name, fault):
+    part = loop(name).FAULTS[fault]
+    assert examined(name, tmp_path, fault=fault, updates=4).suspects[0] == part
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", ["torch_ppo", "torch_notes"])
+def test_every_planted_fault_is_named_first(tmp_path, name):
+    faults = loop(name).FAULTS
+    named = [examined(name, tmp_path / fault, fault=fault).suspects[:1] == (part,) for fault, part in faults.items()]
+    assert sum(named) >= 0.85 * len(named)
