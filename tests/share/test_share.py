@@ -13,6 +13,7 @@ from hopplus.cli.main import main
 from hopplus.games.lineups import read_policies, split
 from hopplus.games.presets import make
 from hopplus.games.stag_hunt import StagHunt
+from hopplus.learning.page_episodes import PERSON, read_page_episodes
 from hopplus.runs import load
 from hopplus.share.games import DESCRIBE, SCRIPTS, page_game
 from hopplus.share.page import page_data, page_html, share
@@ -184,6 +185,24 @@ def test_a_browser_thinks_as_python_does_and_asks_the_network_for_nothing(page, 
     (tmp_path / "recorded.json").write_text(json.dumps(episodes))
     found = checked(drive("compare", page, tmp_path / "recorded.json"), 20)
     assert found["requests"] == 0 and found["errors"] == []
+
+
+@needs_node
+def test_what_a_page_saves_is_read(page, tmp_path):
+    """A script plays in the place of a person; the game's own rules confirm every reward and end."""
+    assert drive("node", page, tmp_path, 6) == {"episodes": 6}
+    read = read_page_episodes(tmp_path / "node.json", make("stag-hunt-4x4"))
+    assert [one[0] for one in read.seats] == [PERSON] * 6
+    assert {name for one in read.seats for name in one[1:]} <= {"nearest_stag", "nearest_hare"}
+    assert read.episodes.rewards.sum() > 6
+
+
+@pytest.mark.heavy
+@needs_browser
+def test_what_a_person_plays_with_keys_is_saved_and_read(page, tmp_path):
+    found = drive("browser", page, tmp_path, 20)
+    assert found == {"episodes": 20, "requests": 0, "errors": []}
+    assert len(read_page_episodes(tmp_path / "browser.json", make("stag-hunt-4x4")).seats) == 20
 
 
 @pytest.mark.heavy

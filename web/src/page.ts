@@ -94,6 +94,8 @@ export class Page {
     if (this.session.isOver) {
       this.episodes.add(this.session.saved());
       this.pause();
+    } else if (this.people.length && this.mover === undefined && this.timer === undefined) {
+      return this.run(); // all people have left: the others play to the end, so that the episode is complete
     }
     this.render();
   }
@@ -102,10 +104,10 @@ export class Page {
     if (this.isReplaying || this.session.moments.length < 2) return;
     this.pause();
     if (this.session.isOver) this.episodes.removeLast();
+    this.given.clear();
     this.session.back();
     // A person who has moves to make is asked again; where nobody is asked, one step is enough.
     while (this.people.length && this.mover === undefined && this.session.moments.length > 1) this.session.back();
-    this.given.clear();
     this.render();
   }
 
@@ -141,6 +143,8 @@ export class Page {
       box.checked = this.shown[name];
       box.addEventListener("change", () => ((this.shown[name] = box.checked), this.render()));
     }
+    // A list of players that is open would close at the next step.
+    find("seats").addEventListener("focusin", () => this.timer !== undefined && (this.pause(), this.render()));
     document.addEventListener("keydown", (event) => this.key(event));
   }
 
@@ -198,7 +202,9 @@ export class Page {
         find(`seat-${seat}`).focus();
       }),
     );
+    const focused = document.activeElement?.id ?? "";
     find("seats").replaceChildren(...seats);
+    if (focused.startsWith("seat-")) find(focused).focus();
     this.episodes.show(find("episode-list"), this.language, (index) => {
       this.pause();
       this.episodes.replay(index);
@@ -229,6 +235,8 @@ export class Page {
     const parts = [this.text("time", step, spec.horizon)];
     const before = session.moments[step - 1];
     if (before?.actions) {
+      const did = before.actions.map((action, seat) => [seat, action]).filter(([, action]) => action >= 0);
+      parts.push(did.map(([seat, action]) => this.text("did", seat + 1, sayAction(this.language, spec.action_names[action]))).join(", "));
       before.rewards!.forEach((reward, seat) => {
         if (reward) parts.push(this.text("got", seat + 1, Number(reward.toFixed(2))));
       });

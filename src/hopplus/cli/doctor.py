@@ -10,6 +10,7 @@ from hopplus.doctor.faults import switched_on
 from hopplus.doctor.game import examine_game
 from hopplus.doctor.ladder import climb, read_ladder
 from hopplus.doctor.questions import ALL
+from hopplus.doctor.recorded import examine_recorded
 from hopplus.games.presets import make
 from hopplus.runs.folder import write_json
 from hopplus_doctor.answer import Answer, Examination, OnProgress, settled
@@ -23,17 +24,22 @@ def ask_game(asked: AskGame) -> int:
         raise ValueError("name a game, as in `hopplus doctor game stag-hunt-4x4`, or give --env MODULE:FACTORY")
     if asked.alike is not None and asked.env is None:
         raise ValueError("--alike is for --env; leave it out: all seats of a hopplus game are compared")
+    if asked.recorded is not None and asked.game is None:
+        raise ValueError("--recorded is for games of hopplus; name the game that was played in the page")
     with Watch() as watch:
         watch.on_finding("game", None)
         answer = _examine_game(asked, watch.note)
     name = asked.game or f"--env {asked.env}" + (f" --alike {asked.alike}" if asked.alike else "")
     budget = f"--seconds {asked.seconds:g}" if asked.episodes is None else f"--episodes {asked.episodes}"
-    command = f"hopplus doctor game {name} {budget} --seed {asked.seed}"
+    budget = f"{budget} --seed {asked.seed}" if asked.recorded is None else f"--recorded {asked.recorded}"
+    command = f"hopplus doctor game {name} {budget}"
     return show(Examination(asked.game or str(asked.env), command, __version__, (answer,)), asked.page, asked.json)
 
 
 def _examine_game(asked: AskGame, on_progress: OnProgress) -> Answer:
     budget = {"seconds": asked.seconds, "episodes": asked.episodes, "seed": asked.seed}
+    if asked.game is not None and asked.recorded is not None:
+        return examine_recorded(make(asked.game), asked.game, asked.recorded)
     if asked.game is not None:
         return examine_game(make(asked.game), asked.game, **budget, on_progress=on_progress)
     assert asked.env is not None

@@ -14,7 +14,7 @@ from hopplus import __version__
 from hopplus.agents.config import PlanningConfig
 from hopplus.cli.adaptation import judge_adaptation, print_adaptation
 from hopplus.cli.figures import plus_minus, to_json
-from hopplus.cli.others import judge_others, print_others
+from hopplus.cli.others import judge_others, judge_saved, print_others, print_saved
 from hopplus.cli.tables import make_table
 from hopplus.cli.verbs.evaluate import Evaluate
 from hopplus.cli.world import judge_world, print_world
@@ -42,6 +42,10 @@ def evaluate_run(asked: Evaluate) -> int:
     if asked.others:
         if asked.adaptation or asked.world or asked.rotate:
             raise ValueError("--others goes with --co-players alone; leave --adaptation, --world and --rotate out")
+        if asked.recorded is not None:
+            if asked.co_players is not None:
+                raise ValueError("--recorded names the players itself; leave --co-players out")
+            return _output(run, None, judge_saved(run, asked.recorded), asked.json, print_saved)
         return _output(
             run,
             OTHERS,
@@ -49,6 +53,8 @@ def evaluate_run(asked: Evaluate) -> int:
             asked.json,
             print_others,
         )
+    if asked.recorded is not None:
+        raise ValueError("--recorded goes with --others: the opponent models are evaluated on it")
     if asked.world:
         if asked.adaptation or asked.rotate or asked.co_players is not None:
             raise ValueError("--world sets the line-ups itself; leave --co-players, --rotate and --adaptation out")

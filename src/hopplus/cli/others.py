@@ -9,8 +9,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from hopplus import __version__
+from hopplus.agents.player import Player
 from hopplus.cli.tables import make_table
 from hopplus.evaluation.others import judge, watch
+from hopplus.evaluation.recorded import judge_recorded, predict_recorded
+from hopplus.learning.page_episodes import read_page_episodes
 from hopplus.runs.command import train_command
 from hopplus.runs.lineups import seat_players
 from hopplus.runs.records import PAIR, read_run
@@ -67,10 +70,47 @@ def training_ratios(folder: Path) -> dict[str, float] | None:
     }
 
 
+def judge_saved(folder: Path, path: Path) -> dict[str, Any]:
+    """How well the opponent models of a run's first seed predict the players of saved episodes."""
+    run = load(folder)
+    if not run.config.learner.opponents.is_used:
+        raise ValueError(f"{folder} is a run of {run.config.agent}, which has no opponent models; train omg or hop")
+    saved = read_page_episodes(path, run.game)
+    players = [run.policy(seat=seat % run.num_learning) for seat in range(run.game.spec.num_agents)]
+    with Console(stderr=True).status("predicting"):
+        of_run = [player for player in players if isinstance(player, Player)]
+        expected = predict_recorded(run.game, of_run, saved.episodes)
+    return {
+        "commands": [train_command(run.config, folder), f"hopplus evaluate {folder} --others --recorded {path} --json"],
+        "version": __version__,
+        "game": run.config.game,
+        "episodes": len(saved.seats),
+        **judge_recorded(run.game, expected, saved.episodes, saved.seats),
+    }
+
+
+def print_saved(name: str, result: dict[str, Any], console: Console) -> None:
+    """Print the result as tables."""
+    score = result["models"]["others"]
+    _print_score(f"{escape(name)}: predictions of the players of {result['episodes']:,} saved episodes", score, console)
+    table = make_table("by player", "player", "top-1", "cross-entropy", "samples", right=("top-1", "samples"))
+    for player, kind in score["by_kind"].items():
+        figures = (f"{kind[key]:.3f}" if kind[key] is not None else "-" for key in ("top1", "cross_entropy"))
+        table.add_row(escape(player), *figures, f"{kind['samples']:,}")
+    console.print(table)
+    _print_actions(score, console)
+
+
 def print_others(name: str, result: dict[str, Any], console: Console) -> None:
     """Print the result as tables."""
     score = result["models"]["others"]
     title = f"{escape(name)}: predictions of co-players, {result['episodes']:,} episodes, {result['seeds']} seeds"
+    _print_score(title, score, console)
+    _print_actions(score, console)
+    _print_pairs(result, console)
+
+
+def _print_score(title: str, score: dict[str, Any], console: Console) -> None:
     figures = ("top-1", "top-3", "cross-entropy", "ECE")
     table = make_table(title, "", *figures, right=figures)
     ece = f"{score['calibration']['ece']:.3f}"
@@ -80,7 +120,9 @@ def print_others(name: str, result: dict[str, Any], console: Console) -> None:
             cells = (values.get(key) for key in ("top1", "top3", "cross_entropy"))
             table.add_row(yardstick.replace("_", " "), *(f"{cell:.3f}" if cell is not None else "" for cell in cells))
     console.print(table)
-    _print_actions(score, console)
+
+
+def _print_pairs(result: dict[str, Any], console: Console) -> None:
     figures = ("top-1", "ceiling", "ratio", "lowest seed")
     pairs = make_table("by pair: top-1, and its share of the ceiling", "player", "predicts", *figures, right=figures)
     for pair in result["pairs"]:

@@ -24,7 +24,8 @@ from hopplus.agents.opponents import OpponentModels
 from hopplus.evaluation.prediction import actions_and_confusion
 from hopplus.games.presets import make
 from hopplus.learning.config import LearnerConfig
-from hopplus.learning.offline import Episodes, make_episodes, read
+from hopplus.learning.offline import Episodes, make_episodes
+from hopplus.learning.page_episodes import read_episodes
 from hopplus.learning.pretrain_config import PretrainConfig
 from hopplus.learning.pretraining import Material, PretrainState, Trainer, check_data, init, material, predict
 from hopplus.learning.state import LearnerState
@@ -42,13 +43,13 @@ OnEpoch = Callable[[int, dict[str, float]], None]
 def pretrain(
     config: PretrainConfig, out: Path, *, episodes: Path | None = None, on_epoch: OnEpoch | None = None
 ) -> OpponentModels:
-    """Train into the folder, or resume the pretraining in it; `episodes` is an `.npz` file with data."""
+    """Train into the folder, or resume the pretraining in it; `episodes` is a file with data."""
     config.check()
     check_data(config)
     game = make(config.data.game)
     if missing := capabilities.missing(LearnerConfig(opponents=config.opponents), game):
         raise ValueError(f"--data.game {config.data.game} cannot be used for pretraining: {missing}")
-    data = read(episodes, game) if episodes else None
+    data = read_episodes(episodes, game) if episodes else None
     _open(out, config, episodes)
     checkpoints = Checkpoints(out / CHECKPOINTS)
     try:

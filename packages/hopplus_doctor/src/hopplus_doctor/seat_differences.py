@@ -43,6 +43,8 @@ class Measured:
     """What to do if seats differ."""
     more: str
     """How to get more evidence."""
+    played: str = "random play"
+    """Whose episodes they are."""
 
     @property
     def over_mean(self) -> np.ndarray:
@@ -72,13 +74,16 @@ def _too_little(measured: Measured) -> Finding | None:
             "not enough evidence", f"only {episodes} episodes were played; the test needs {MIN_EPISODES} or more"
         )
     if measured.matters == 0:
-        return finding("not enough evidence", f"the {measured.what} was 0 in all {episodes:,} episodes of random play")
+        return finding(
+            "not enough evidence", f"the {measured.what} was 0 in all {episodes:,} episodes of {measured.played}"
+        )
     if not np.any(squares):
         return finding("fine", f"all seats had the same {measured.what} in each of {episodes:,} episodes")
     if carried_by(squares.sum(), np.sum(squares**2)) < MIN_EPISODES:
         return finding(
             "not enough evidence",
-            f"in {episodes:,} episodes of random play the {measured.what} differs between seats too seldom for a test",
+            f"in {episodes:,} episodes of {measured.played} the {measured.what} differs between seats too seldom for a "
+            "test",
         )
     return None
 
@@ -100,7 +105,7 @@ def standing_out(measured: Measured) -> Finding:
         kind="test",
         verdict="not enough evidence",
         says=f"{measured.seats[seat]}'s {measured.what} is {effect.estimate:+.4f} over the mean of all seats, "
-        f"{measured.values.mean():.4f}, in {episodes:,} episodes of random play",
+        f"{measured.values.mean():.4f}, in {episodes:,} episodes of {measured.played}",
         effect=effect,
         unit=measured.what,
         test=Significance(min(1.0, seats * 2 * float(norm.sf(abs(effect.estimate) / error))), measured.matters),

@@ -27,6 +27,9 @@ class AskGame:
     """Seconds of random play. Longer play finds a smaller bias."""
     episodes: int | None = None
     """Episodes of random play, instead of --seconds. The verdict is then the same on every machine."""
+    recorded: Path | None = None
+    """Examine episodes that people saved from a page of `hopplus share`, instead of random play: they are played again
+    by the rules, and the returns of seats with the same player are compared."""
     seed: int = 0
     """The seed of all random numbers."""
     page: Path | None = None

@@ -50,6 +50,8 @@ class Evaluate:
     others: Switch = False
     """Instead, evaluate the opponent models: their accuracy beside the best possible one, and whether the
     inferred goals change the policies. --co-players names the players to predict."""
+    recorded: Path | None = None
+    """With --others: predict the players of episodes that people saved from a page of `hopplus share`, instead."""
     world: Switch = False
     """Instead, evaluate the learned worlds on real episodes of random play, mixed scripts and self-play."""
     adaptation: Switch = False

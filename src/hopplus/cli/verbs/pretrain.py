@@ -30,7 +30,8 @@ class Pretrain:
     world: WorldConfig = WORLD
     """With --world."""
     episodes: Path | None = None
-    """Train on this .npz file instead. Its arrays: boards, actions, rewards, in_game, and optionally kinds."""
+    """Train on this file instead: episodes that people saved from a page of `hopplus share` (.json), or an .npz file
+    with the arrays boards, actions, rewards, in_game, and optionally kinds."""
     export: Path | None = None
     """Also write the generated episodes to such a file."""
 
