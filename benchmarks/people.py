@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from hopplus.agents.config import OpponentsConfig
@@ -48,7 +49,7 @@ def judge(config: PretrainConfig, models: Any, path: Path) -> dict[str, Any]:
     data = material(config, game, held_out)
     expected = np.asarray(predict(config, models, data).expected)
     seen = data.inputs.observation, data.inputs.legal, held_out.actions, held_out.in_game
-    kinds = np.zeros_like(np.asarray(held_out.kinds))  # of no use to a predictor that infers them
+    kinds = jnp.zeros_like(held_out.kinds)  # of no use to a predictor that infers them
     best = np.asarray(best_predictions(scripts_of(config.data), kinds, *seen).inferred)
     on_board = np.asarray(held_out.in_game)
     chosen = np.take_along_axis(best, expected.argmax(-1)[..., None], axis=-1)[..., 0]

@@ -144,7 +144,7 @@ class Writer:
             return absent
         name, _, spec = form.strip().partition(" ")
         if name == "word":
-            return self._word(first)
+            return self._word(str(first))
         shown = FORMATS[name](first, spec) if name in FORMATS else format(first, form.strip())
         return shown.replace(" to ", " 至 ") if name == "interval" and self.language == "zh" else shown
 

@@ -168,7 +168,7 @@ def learn(learners, optimisers, data, fault):
 def clip(optimisers, norms, fault):
     """Clip each seat's gradient by its own norm."""
     held = [[p for group in each.param_groups for p in group["params"] if p.grad is not None] for each in optimisers]
-    sizes = [float(torch.sqrt(sum(p.grad.square().sum() for p in parameters))) for parameters in held]
+    sizes = [float(torch.stack([p.grad.square().sum() for p in parameters]).sum().sqrt()) for parameters in held]
     whole = float(np.sqrt(np.sum(np.square(sizes))))
     for seat, parameters in enumerate(held):
         factor = min(1.0, MAX_NORM / max(whole if fault == "clipped_across_seats" else sizes[seat], 1e-12))

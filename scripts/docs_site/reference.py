@@ -198,13 +198,9 @@ def strings_after(body: list[ast.stmt]) -> dict[str, str]:
             if isinstance(first, ast.Assign)
             else None
         )
-        is_text = (
-            isinstance(second, ast.Expr)
-            and isinstance(second.value, ast.Constant)
-            and isinstance(second.value.value, str)
-        )
-        if isinstance(target, ast.Name) and is_text:
-            found[target.id] = inspect.cleandoc(second.value.value)  # pyright: ignore[reportAttributeAccessIssue]
+        said = second.value if isinstance(second, ast.Expr) else None
+        if isinstance(target, ast.Name) and isinstance(said, ast.Constant) and isinstance(said.value, str):
+            found[target.id] = inspect.cleandoc(said.value)
     return found
 
 
@@ -262,8 +258,7 @@ def field_sources(kind: type) -> dict[str, tuple[str, str]]:
 
 def _bare(annotation: ast.expr) -> ast.expr:
     """A type without what it says to the parser of the command line."""
-    is_wrapped = isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) in WRAPPERS
-    if not is_wrapped:
+    if not isinstance(annotation, ast.Subscript) or ast.unparse(annotation.value) not in WRAPPERS:
         return annotation
     inside = annotation.slice
     return _bare(inside.elts[0] if isinstance(inside, ast.Tuple) else inside)

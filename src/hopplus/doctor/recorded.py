@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from hopplus.doctor.answer import Answer, Finding, settled
-from hopplus.doctor.game import ASKS, QUESTION
-from hopplus.doctor.seat_differences import MATTERS, Measured, scale_of, standing_out, trends
-from hopplus.games.draw import player_name
 from hopplus.games.game import Game
 from hopplus.learning.page_episodes import read_page_episodes
+from hopplus_doctor.answer import Answer, Finding
+from hopplus_doctor.environment import answer_of
+from hopplus_doctor.names import player_name
+from hopplus_doctor.seat_differences import MATTERS, Measured, scale_of, standing_out, trends
 
 PLAYED = "recorded play"
 
@@ -29,7 +29,7 @@ def examine_recorded(game: Game, name: str, path: Path) -> Answer:
         findings.append(Finding("recorded seats", "game: roles", "exact", "fine", says))
     for player, group in groups.items():
         findings += _compare(returns[:, group], player, group)
-    return settled([Answer(QUESTION, ASKS, tuple(findings), time.monotonic() - started)])[0]
+    return answer_of(findings, started)
 
 
 def seats_alike(seats: tuple[tuple[str, ...], ...]) -> dict[str, list[int]]:

@@ -22,7 +22,7 @@ def write_recording(folder: Path | str, out: Path | str) -> list[Path]:
         for seed, experience in enumerate(examined.experience):
             place = out / f"seed_{seed}" if len(examined.seeds) > 1 else out
             recorder = _recorder(examined, place)
-            recorder.record(0, **_steps(examined, experience))
+            recorder.record(0, "real", **_steps(examined, experience))
             written.append(recorder.save())
     return written
 

@@ -187,7 +187,8 @@ def traits(spec: GameSpec, frame: Frame, seat: int) -> str:
 def off_board(spec: GameSpec, frame: Frame) -> np.ndarray:
     """bool [agents]: seats without a place on the board, for good or for a while."""
     walkers = walker_planes(spec)
-    return ~(frame.board[..., walkers] > 0).any(axis=(0, 1)) if walkers else np.zeros(spec.num_agents, bool)
+    present = np.any(frame.board[..., walkers] > 0, axis=(0, 1)) if walkers else np.ones(spec.num_agents, bool)
+    return np.asarray(~present)
 
 
 def action_text(spec: GameSpec, frame: Frame, seat: int) -> str:

@@ -155,7 +155,7 @@ class Harvest(Game[HarvestState]):
         own = [self.grid.planes(state.position, state.away == 0)]
         if self.has_beam:
             cells = np.arange(self.grid.height * self.grid.width, dtype=np.int32)
-            own.append(cells.reshape(self.grid.height, self.grid.width, 1) < state.away)
+            own.append(jnp.asarray(cells.reshape(self.grid.height, self.grid.width, 1)) < state.away)
         shared = jnp.stack([state.walls, state.apples], axis=-1)
         return jnp.concatenate([*own, shared], axis=-1).astype(jnp.uint8)
 

@@ -103,7 +103,7 @@ def episodes(recording: Recording) -> Finding:
     resets, over = recording.get("real", "resets"), ended(recording, "real")
     if resets is None or over is None:
         return unanswered(check, module, "exact", "real", absent(recording, "real", "terminated", "resets"))
-    begins = resets.any(1)
+    begins = np.any(resets, axis=1)
     if (resets != begins[:, None]).any():
         shares = by_seat(resets != begins[:, None], np.ones(resets.shape, bool))
         says, advice = (
@@ -118,7 +118,7 @@ def episodes(recording: Recording) -> Finding:
         playing = (playing | resets[..., step]) & ~over[..., step]
         open_after[..., step] = playing
     unfinished = open_after[..., :-1] & resets[..., 1:]
-    all_over = ~open_after.any(1) & over.any(1)
+    all_over = ~np.any(open_after, axis=1) & np.any(over, axis=1)
     never = (all_over[..., :-1] & ~begins[..., 1:])[:, None] & over[..., :-1]
     wrong = np.concatenate([unfinished | never, np.zeros((*over.shape[:-1], 1), bool)], -1)
     moved = {lag: (shifted(over.any(1), 1 + lag)[..., 2:] == begins[..., 2:]).mean() for lag in (-1, 1)}

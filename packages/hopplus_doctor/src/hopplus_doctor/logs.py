@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -121,7 +122,7 @@ def _tensor(message: bytes) -> float | None:
     return struct.unpack("<d", content)[0] if (dtype, len(content)) == (2, 8) else None
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, int, "int | bytes"]]:
+def _fields(message: bytes) -> Iterator[tuple[int, int, Any]]:
     """The number, wire type and value of every field of a protocol buffer."""
     place = 0
     while place < len(message):
