@@ -137,7 +137,9 @@ def main() -> None:
         results = list(pool.map(examined, names))
     columns = ("fault", "as it should be", "verdict", "question", "blamed", "evidence", "doctor, s")
     print_table(f"faults and clean runs, {SEEDS} seeds each", columns, rows(results))
-    command = " ".join(["python benchmarks/doctor.py", *(["--quick"] if options.quick else [])])
+    flags = ["--quick"] if options.quick else []
+    flags += ["--only", *options.only] if options.only else []
+    command = " ".join(["python benchmarks/doctor.py", *flags])
     results = [{**each, "found": is_found(each)} for each in results]
     print_json({**summary(results), "results": results}, PACKAGES, command=command)
 
