@@ -127,7 +127,7 @@ def _leaf(name: str, saved: Any, like: jax.ShapeDtypeStruct) -> np.ndarray:
     return np.array(flat, like.dtype).reshape(like.shape)
 
 
-def _padded(rows: list[list[Any]], game: Game, filler: float, dtype: Any) -> np.ndarray:
+def _padded(rows: list[list[Any]], game: Game, filler: float | int, dtype: Any) -> np.ndarray:
     """[episodes, horizon, agents]"""
     padded = np.full((len(rows), game.spec.horizon, game.spec.num_agents), filler, dtype)
     for row, values in zip(padded, rows, strict=True):
