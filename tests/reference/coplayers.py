@@ -179,7 +179,7 @@ class Sustainable:
         if view.must_stay:
             return always(view, STAY)
         spared = [apple for apple in view.apples if self.number_around(view, apple) < self.least]
-        walls = blocked_at(view.walls, spared)
+        walls = blocked_at(view.walls, set(spared) - {view.cell})
         near = path_lengths(walls, view.cell)
         wanted = [apple for apple in view.apples if apple not in spared and apple in near]
         return approach(replace(view, walls=walls), wanted, STAY) if wanted else always(view, STAY)
