@@ -12,10 +12,14 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import patch
 
+from hopplus_doctor import Recorder
 from hopplus_doctor.examination import examine_recordings
 from hopplus_doctor.version import __version__
 
@@ -44,6 +48,35 @@ def examined(loop: ModuleType, folder: Path, fault: str | None, seed: int) -> di
     }
 
 
+@contextmanager
+def timed_recorder() -> Iterator[list[float]]:
+    """The CPU seconds that the recorder takes, in a list of one number."""
+    spent = [0.0]
+
+    def timed(method):
+        def call(*arguments, **named):
+            started = time.process_time()
+            try:
+                return method(*arguments, **named)
+            finally:
+                spent[0] += time.process_time() - started
+
+        return call
+
+    with ExitStack() as stack:
+        for name in ("record", "checksums", "save"):
+            stack.enter_context(patch.object(Recorder, name, timed(getattr(Recorder, name))))
+        yield spent
+
+
+def overhead(loop: ModuleType, folder: Path, updates: int) -> float:
+    """The recorder's share of the CPU time of a clean training, at the setting that finds the faults."""
+    started = time.process_time()
+    with timed_recorder() as spent:
+        loop.train(folder / "overhead", seed=0, updates=updates)
+    return spent[0] / (time.process_time() - started)
+
+
 def measure(names: tuple[str, ...], *, quick: bool) -> dict:
     """All faults and clean recordings of some loops."""
     sys.path.insert(0, str(EXAMPLES))
@@ -59,12 +92,14 @@ def measure(names: tuple[str, ...], *, quick: bool) -> dict:
             for seed in range(1 if quick else CLEAN):
                 clean.append(examined(loop, Path(folder), None, seed=100 + seed))
                 print_row(clean[-1])
+            share = overhead(loop, Path(folder), 10 if quick else 100)
         named = sum(row["blamed"][:1] == [row["part"]] for row in rows)
         alarms = [row["verdict"] for row in clean]
         result["loops"][name] = {
             "faults": len(rows),
             "named": named,
             "named_share": named / len(rows),
+            "recorder_share": round(share, 4),
             "clean": len(clean),
             "clean_broken": alarms.count("broken"),
             "clean_suspicious": alarms.count("suspicious"),

@@ -73,11 +73,11 @@ def scale(*arrays: np.ndarray | None) -> float:
 
 
 def ended(recording: Recording, group: str) -> np.ndarray | None:
-    """Whether the seat's episode ends or is cut off after a step."""
+    """Whether the seat's episode ends or is cut off after a step; None if its ends were not recorded."""
     terminated, truncated = recording.get(group, "terminated"), recording.get(group, "truncated")
-    if terminated is None:
-        return truncated
-    return terminated if truncated is None else np.logical_or(terminated, truncated)
+    if terminated is None or truncated is None:
+        return terminated
+    return np.logical_or(terminated, truncated)
 
 
 def shifted(flags: np.ndarray, steps: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 from hopplus_doctor.answer import Examination
 from hopplus_doctor.version import __version__
 
+CLOSED_PIPE = 141
+"""The exit code of programs that a closed pipe stops."""
 ABOUT = """Find out what is wrong with multi-agent training that was written in anything.
 
 Exit code 1 if something is broken, 2 if it cannot be examined."""
@@ -19,6 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser().parse_args(arguments)
     try:
         return asked.run(asked)
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError, ImportError) as error:
         print(f"hopplus-doctor: {error}", file=sys.stderr)
         return 2
@@ -105,4 +110,10 @@ def written(examination: Examination, folder: Path | None, page: Path | None, js
 
 def entry() -> None:
     """The entry point of the `hopplus-doctor` program."""
-    sys.exit(main())
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # as in `hopplus-doctor recording FOLDER | head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = CLOSED_PIPE
+    sys.exit(code)

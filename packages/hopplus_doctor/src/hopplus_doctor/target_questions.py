@@ -87,7 +87,10 @@ def rollout_of(recording: Recording, group: str) -> Rollout | None:
     last, truncated = recording.get(group, "last_values"), recording.get(group, "truncated")
     final = recording.get(group, "final_values")
     unknown = np.full(values.shape, np.nan)
-    truncated = np.zeros(values.shape, bool) if truncated is None else truncated & ~terminated
+    if truncated is None:  # an episode that begins anew without an end may have been cut off: its value is not known
+        resets = recording.get(group, "resets")
+        truncated = np.zeros(values.shape, bool) if resets is None else shifted(resets, -1)
+    truncated = truncated & ~terminated
     there = recording.get(group, "in_game")
     if there is not None:  # a seat that left plays no step in between; its own end is marked
         terminated = terminated | (there & ~np.concatenate([there[..., 1:], there[..., -1:]], -1) & ~truncated)
