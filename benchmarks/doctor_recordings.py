@@ -3,7 +3,7 @@
     python benchmarks/doctor_recordings.py --quick
     python benchmarks/doctor_recordings.py --out results/doctor_recordings.json
 
-Each fault of `examples/recordings/torch_ppo.py` and `torch_notes.py` is planted alone and recorded once. It is named if
+Each fault of `examples/recordings/ppo_torch.py` and `notes_torch.py` is planted alone and recorded once. It is named if
 the first part to blame is the right one. Clean recordings have other seeds. Needs PyTorch.
 """
 
@@ -24,9 +24,9 @@ from hopplus_doctor.examination import examine_recordings
 from hopplus_doctor.version import __version__
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "recordings"
-LOOPS = ("torch_ppo", "torch_notes")
+LOOPS = ("ppo_torch", "notes_torch")
 CLEAN = 10
-QUICK = {"torch_ppo": ("rewards_of_the_first_seat",), "torch_notes": ("imagined_goals_zero",)}
+QUICK = {"ppo_torch": ("rewards_of_the_first_seat",), "notes_torch": ("imagined_goals_zero",)}
 
 
 def examined(loop: ModuleType, folder: Path, fault: str | None, seed: int) -> dict:

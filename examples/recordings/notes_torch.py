@@ -4,7 +4,7 @@ Each of three seats learns alone. It infers a goal vector of each co-player, pre
 co-player's view and goal, and predicts its own next view, reward and end. From real states it imagines three steps, and
 trains policy and critic on real and imagined data.
 
-    python torch_notes.py recordings/notes
+    python notes_torch.py recordings/notes
     hopplus-doctor recording recordings/notes
 
 `--fault NAME` plants one of the mistakes that real code has had.

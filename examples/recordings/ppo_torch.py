@@ -1,6 +1,6 @@
 """PPO in the manner of CleanRL, in PyTorch, with a learner for each of three seats, and ten lines that record it.
 
-    python torch_ppo.py recordings/ppo
+    python ppo_torch.py recordings/ppo
     hopplus-doctor recording recordings/ppo
 
 `--fault NAME` plants one of the mistakes that real code has had, to see what the doctor says.

@@ -1,6 +1,6 @@
 """PPO in the manner of PureJaxRL: a whole update is one compiled function, with both seats side by side by `vmap`.
 
-    python jax_ppo.py recordings/jax
+    python ppo_jax.py recordings/jax
     hopplus-doctor recording recordings/jax
 
 The game is a repeated stag hunt for two. The compiled update returns what the recorder keeps, so recording costs a copy
