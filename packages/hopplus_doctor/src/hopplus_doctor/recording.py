@@ -33,7 +33,7 @@ KINDS = {"number": "biuf", "whole": "iu", "flag": "biu"}
 WORDS = {"number": "float32", "whole": "int64", "flag": "bool"}
 MOST_SHOWN = 20
 """Problems that a message lists."""
-MOST_SEATS = 1000
+MOST_SEATS, MOST_LETTERS = 1000, 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +132,10 @@ def _named(
 
 
 def _strings(given: Any, name: str, problems: list[str]) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(isinstance(each, str) and each for each in given):
-        problems.append(f"{DESCRIPTION}: {name} is {_short(given)}; write a list of names")
+    if not isinstance(given, list) or not all(isinstance(each, str) and _is_name(each) for each in given):
+        problems.append(
+            f"{DESCRIPTION}: {name} is {_short(given)}; write a list of names, of {MOST_LETTERS} letters at most"
+        )
         return ()
     if len(set(given)) < len(given):
         problems.append(f"{DESCRIPTION}: {name} repeats a name; give each seat or module a name of its own")
@@ -245,6 +247,11 @@ def _is_number(value: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text can be shown: control characters could change what a terminal shows."""
+    return 0 < len(text) <= MOST_LETTERS and text.isprintable()
 
 
 def _short(value: Any) -> str:
