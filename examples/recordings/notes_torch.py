@@ -44,7 +44,7 @@ OTHERS = SEATS - 1
 STARTS = np.array([0, 7, 14])
 """The steps of a rollout from which is imagined, in every env."""
 MODULES = ("policy", "critic", "others", "world")
-RATES = {"policy": 3e-3, "critic": 3e-3, "others": 1e-2, "world": 4e-3}
+RATES = {"policy": 3e-3, "critic": 3e-3, "others": 1e-2, "world": 8e-3}
 
 
 def network(inputs, outputs, hidden=48):
@@ -201,7 +201,7 @@ def fit_models(agents, data, steps, fault):
             rows = agent.random.integers(len(inputs), size=256)
             out = agent.world(tensor(inputs[rows]))
             loss = (out[:, :NUMBERS] - tensor(after[rows] - before[rows])).square().sum(-1).mean()
-            loss = loss + (out[:, NUMBERS] - tensor(paid[rows])).square().mean()
+            loss = loss + 10 * (out[:, NUMBERS] - tensor(paid[rows])).square().mean()  # rewards are rare
             loss = loss + nn.functional.binary_cross_entropy_with_logits(out[:, NUMBERS + 1], ends[rows])
             agent.descend("world", loss)
     return labels, learned

@@ -42,9 +42,6 @@ def test_a_clean_recording_is_not_broken(tmp_path, name):
     [
         ("ppo_torch", "advantages_across_episodes"),
         ("ppo_torch", "memory_reset_late"),
-        ("ppo_torch", "normalised_across_seats"),
-        ("notes_torch", "imagined_goals_zero"),
-        ("notes_torch", "opponent_labels_late"),
         ("notes_torch", "imagined_rewards_times_5"),
     ],
 )
