@@ -121,7 +121,8 @@ def episodes(recording: Recording) -> Finding:
     all_over = ~np.any(open_after, axis=1) & np.any(over, axis=1)
     never = (all_over[..., :-1] & ~begins[..., 1:])[:, None] & over[..., :-1]
     wrong = np.concatenate([unfinished | never, np.zeros((*over.shape[:-1], 1), bool)], -1)
-    moved = {lag: (shifted(np.asarray(over.any(1)), 1 + lag)[..., 2:] == begins[..., 2:]).mean() for lag in (-1, 1)}
+    env_ends = np.asarray(over.any(1))
+    moved = {lag: (shifted(env_ends, 1 + lag)[..., 2:] == begins[..., 2:]).mean() for lag in (-1, 1)}
     late = max(moved, key=moved.__getitem__) if wrong.any() else 0
     words = {0: "", 1: ": resets come one step late", -1: ": ends are marked one step late"}
     hint = words[late] if late and moved[late] > 0.999 else ""
