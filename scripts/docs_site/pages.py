@@ -7,6 +7,17 @@ from pathlib import Path
 
 ELSEWHERE = {"CONTRIBUTING.md": "project/contributing", "CHANGELOG.md": "project/changes", "README.md": "index"}
 """Pages outside docs, and where the site has them."""
+REFERENCE = "reference/README"
+WRITTEN_LATER = {
+    "commands": "cli",
+    "settings": "settings",
+    "metric-tags": "metrics",
+    "run-folder": "run_folder",
+    "python-api": "api",
+    "examples": "examples",
+    "planted-faults": "faults",
+}
+"""Sections of the reference's first page, and the pages that are written from the code for them."""
 LINK = re.compile(r"\]\(([^)#:\s]*)(#[^):\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
@@ -27,6 +38,8 @@ def collect(root: Path, out: Path) -> list[str]:
     places |= {root / name: Path(f"{place}.md") for name, place in ELSEWHERE.items() if place != "index"}
     for path, place in sorted(places.items()):
         text, lost = with_links(path.read_text(encoding="utf-8"), path, place, root)
+        if place == Path(f"{REFERENCE}.md"):
+            text = re.sub(r"^## (.*)$", _with_page, text, flags=re.MULTILINE)
         wrong += [f"{path.relative_to(root)} links to {target}, which is not on the site" for target in lost]
         (out / place).parent.mkdir(parents=True, exist_ok=True)
         (out / place).write_text(text, encoding="utf-8")
@@ -46,12 +59,19 @@ def with_links(text: str, path: Path, place: Path, root: Path) -> tuple[str, lis
             lost.append(target)
             return match[0]
         there, own = found
+        if there == Path(f"{REFERENCE}.md") and anchor[1:] in WRITTEN_LATER:
+            there, anchor = there.with_name(f"{WRITTEN_LATER[anchor[1:]]}.md"), ""
         return f"]({os.path.relpath(there, place.parent)}{anchor or own})"
 
     code = FENCE.findall(text)
     parts = FENCE.split(text)
     changed = [LINK.sub(link, part) for part in parts]
     return "".join(part + block for part, block in zip(changed, [*code, ""], strict=True)), lost
+
+
+def _with_page(heading: re.Match[str]) -> str:
+    """A heading of the reference's first page, and a link to the page of its section."""
+    return f"{heading[0]}\n\n[The page]({WRITTEN_LATER[heading[1].lower().replace(' ', '-')]}.md)."
 
 
 def place_of(file: Path, root: Path) -> tuple[Path, str] | None:
