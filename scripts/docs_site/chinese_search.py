@@ -5,7 +5,7 @@ Chinese has no spaces between words. Pairs need no dictionary, and a query finds
 
 import re
 
-from sphinx.search.en import SearchEnglish
+from sphinx.search.en import SearchEnglish  # pyright: ignore[reportMissingImports]
 
 LANGUAGE = "en-zh"
 HAN = "一-鿿㐀-䶿"

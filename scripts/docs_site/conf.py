@@ -1,7 +1,7 @@
 """Settings of Sphinx."""
 
-from sphinx.application import Sphinx
-from sphinx.search import languages
+from sphinx.application import Sphinx  # pyright: ignore[reportMissingImports]
+from sphinx.search import languages  # pyright: ignore[reportMissingImports]
 
 from docs_site import chinese_search
 from hopplus import __version__
