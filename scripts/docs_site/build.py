@@ -16,8 +16,8 @@ def build(out: Path) -> list[str]:
     source = out.with_name(f"{out.name}-source")
     shutil.rmtree(source, ignore_errors=True)
     shutil.rmtree(out, ignore_errors=True)
-    sections = navigation.read(ROOT / "docs")
-    wrong = navigation.faults(sections, pages.names(ROOT) | set(reference.PAGES))
+    sections, known = navigation.read(ROOT / "docs"), pages.names(ROOT) | set(reference.PAGES)
+    wrong = navigation.faults(sections, known)
     if wrong:
         return wrong
     wrong = pages.collect(ROOT, source)
@@ -27,7 +27,7 @@ def build(out: Path) -> list[str]:
         path = source / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    navigation.write(sections, pages.names(ROOT) | set(reference.PAGES), source / "index.md")
+    navigation.write(sections, known, source / "index.md")
     settings = str(Path(__file__).parent)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-c", settings, source, out]
     if subprocess.run(command, check=False).returncode:
