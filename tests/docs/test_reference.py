@@ -16,6 +16,7 @@ from hopplus.runs.tags import TAGS, about, family
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTIONS = {"doctor": ("game", "run", "seats", "critic", "others", "world", "time", "ladder", "fault")}
+ACTIONS["doctor"] += ("recording", "logs", "record")
 ACTIONS["study"] = ("run", "status", "report")
 FLAG = re.compile(r"(?<![\w-])--[a-z](?:[\w.-]*\w)?")
 SOURCED = re.compile(r"^(charts|policy|real|imagined|moa|goal|wm|trust|held_out|utilities|count|buffer)/[\w{}/.]*$")
