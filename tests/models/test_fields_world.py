@@ -23,7 +23,7 @@ from hopplus.models.world_kinds import init_world
 from models.boards import drawn_like
 from models.test_world import GAME as HUNT
 from models.test_world import SPEC as HUNT_SPEC
-from models.test_world import judged, rows
+from models.test_world import rows
 
 CONFIG = WorldConfig(members=1, kind="fields", hidden=16)
 
@@ -34,7 +34,7 @@ class PickState(eqx.Module):
 
 
 class Pick(Game[PickState]):
-    """Each of three seats walks on a ring of five, and sees its own place, how far it walked, and whether it is at 0.
+    """Each of three seats walks on a ring of five, and sees its own place: as a category, as numbers, and as an image.
 
     Each is paid the distance that it walked in the step, times the number of its co-players at 0.
     """
@@ -60,7 +60,7 @@ class Pick(Game[PickState]):
 
     def observe(self, state):
         place = state.places
-        walked = jnp.stack([place / 2, jnp.broadcast_to(jnp.sum(place), (3,))], axis=-1).astype(jnp.float32)
+        walked = jnp.stack([place / 2, -place], axis=-1).astype(jnp.float32)
         image = jnp.stack([place == 0, place], axis=-1).astype(jnp.uint8)[:, None, None]
         return {"place": place[:, None].astype(jnp.int32), "walked": walked, "image": image}
 
@@ -144,7 +144,7 @@ def test_before_training_nothing_changes(spec):
         chances = predicted.expected_view(spec, row(now, 3))["place"][0]
         place = int(now.view["place"][3, 0])
         assert chances[place] == pytest.approx(np.exp(3) / (np.exp(3) + 5), rel=1e-5)
-        assert jax.nn.sigmoid(predicted.fields["walked"].changes) == pytest.approx(1 - kept, rel=1e-4)
+        np.testing.assert_allclose(jax.nn.sigmoid(predicted.fields["walked"].changes), 1 - kept, rtol=1e-4)
 
 
 def test_the_loss_of_a_changed_number_is_worked_by_hand():
@@ -169,12 +169,12 @@ def test_every_seat_is_treated_alike(spec, count):
     params, num_agents = wild(spec), spec.num_agents
     orders = jnp.asarray(ego_order(num_agents), jnp.int32)
     turned = jax.vmap(partial(_turned, spec))(transition)
+    errors = jax.jit(partial(score, spec, jax.tree.map(lambda leaf: leaf[None], params)))
     for seat in range(num_agents):
         one = seen_by_seats(spec, params, transition, orders[seat][None])
         other = seen_by_seats(spec, params, turned, orders[seat - 1][None])
         assert eqx.tree_equal(one, other), seat
-        members = jax.tree.map(lambda leaf: leaf[None], params)
-        assert eqx.tree_equal(score(spec, members, one), score(spec, members, other))
+        assert eqx.tree_equal(errors(one), errors(other))
     first, second = (seen_by_seats(spec, params, transition, orders[seat][None]) for seat in (0, 1))
     assert not eqx.tree_equal(first.now, second.now)
 
@@ -238,7 +238,7 @@ def test_a_co_player_gets_the_viewers_own_view_where_the_game_tells_no_more():
 
 
 def test_a_game_without_a_board_is_learned():
-    """Its views, rewards and the end at the horizon; the numbers of the co-players cannot be known from one view."""
+    """Its views and the end at the horizon; its rewards depend on places that one view does not show."""
     params = init_world(replace(CONFIG, hidden=48), PICK.spec, key=jax.random.key(0))
 
     def figures(one):
@@ -263,17 +263,6 @@ def test_a_game_without_a_board_is_learned():
         picks().now
     )
     np.testing.assert_array_equal(predicted.view["place"], picks().after.view["place"])
-
-
-def test_boards_are_learned():
-    data = rows()
-    params = init_world(replace(CONFIG, hidden=128), HUNT_SPEC, key=jax.random.key(0))
-    loss = lambda params, transition: world.loss(params, HUNT_SPEC, transition)  # noqa: E731
-    recipe = {"learning_rate": 3e-3, "weight_decay": params.weight_decay}
-    after = fit(loss, params, data, epochs=60, minibatch_size=64, **recipe, key=jax.random.key(0))
-    before, then = judged(params), judged(after)
-    assert before["exact_next_state"] < 0.4 and then["exact_next_state"] > 0.9
-    assert then["paid_recall"] > 0.9 and then["observation_mse"] < before["observation_mse"] / 5
 
 
 def test_trust_falls_with_the_error_of_views_and_rewards():
