@@ -277,7 +277,7 @@ def same(one: Outcome, other: Outcome) -> Bool[Array, ""]:
     """Whether two outcomes have equal boards, cell for cell, equal views, and equal seats out of the game."""
     views = zip(jax.tree.leaves(one.view), jax.tree.leaves(other.view), strict=True)
     equal = jnp.all(one.board == other.board) & jnp.all(one.ended == other.ended)
-    return equal & jnp.all(jnp.array([True, *(jnp.all(_near(told, true)) for told, true in views)]))
+    return equal & jnp.all(jnp.array([True, *(jnp.all(_near(guess, true)) for guess, true in views)]))
 
 
 def _near(one: Array, other: Array) -> Bool[Array, "..."]:
@@ -291,8 +291,8 @@ def _view_error(spec: GameSpec, predicted: Predicted, true: Outcome) -> Float32[
     fields = world.viewed_fields(spec)
     if predicted.view is None or true.view is None:
         return jnp.float32(0)
-    told = jnp.concatenate([predicted.view[field.name].reshape(-1) for field in fields])
-    return jnp.mean(jnp.square(told - features(fields, true.view)))
+    guess = jnp.concatenate([predicted.view[field.name].reshape(-1) for field in fields])
+    return jnp.mean(jnp.square(guess - features(fields, true.view)))
 
 
 def _open_loop(spec: GameSpec, predict: Predict, record: Record) -> tuple[Array, Array, Array, Array]:

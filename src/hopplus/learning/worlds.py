@@ -164,7 +164,7 @@ def _unexplained_rewards(
 ) -> Float32[Array, ""]:
     """The squared errors over those of the mean reward; rewards that hardly vary need not be told apart."""
     mean = weighted_mean(true, playing)
-    errors, variance = (jnp.sum(jnp.square(true - told) * playing) for told in (predicted, mean))
+    errors, variance = (jnp.sum(jnp.square(true - guess) * playing) for guess in (predicted, mean))
     return errors / jnp.maximum(variance, SAME_REWARD**2 * jnp.maximum(jnp.sum(playing), 1))
 
 
@@ -176,13 +176,13 @@ def view_error(spec: GameSpec, now: Observation, predicted: Observation, true: O
     """
     wrong, unexplained, num_changing = jnp.bool_(False), jnp.float32(0), jnp.float32(0)
     for field in world.viewed_fields(spec):
-        before, told, came = (each[field.name] for each in (now, predicted, true))
+        before, guess, came = (each[field.name] for each in (now, predicted, true))
         rows = before.shape[0]
         if field.planes or field.kind == "categories":
-            wrong |= jnp.any((told != came).reshape(rows, -1), axis=1)
+            wrong |= jnp.any((guess != came).reshape(rows, -1), axis=1)
             continue
-        before, told, came = (each.reshape(rows, -1).astype(jnp.float32) for each in (before, told, came))
-        changes, errors = (jnp.sum(jnp.square(came - from_), axis=0) for from_ in (before, told))
+        before, guess, came = (each.reshape(rows, -1).astype(jnp.float32) for each in (before, guess, came))
+        changes, errors = (jnp.sum(jnp.square(came - from_), axis=0) for from_ in (before, guess))
         is_changing = changes > 0
         shares = jnp.minimum(errors / jnp.where(is_changing, changes, 1.0), 1.0)
         unexplained += jnp.sum(jnp.where(is_changing, shares, 0.0))
