@@ -273,7 +273,7 @@ def test_trust_falls_with_the_error_of_views_and_rewards():
     assert float(view_error(spec, now, now, true)) == 1
     halfway = dict(true, walked=(now["walked"] + true["walked"]) / 2)
     image = true["image"].reshape(len(true["image"]), -1)
-    changing = 2 + np.sum(np.any(image != now["image"].reshape(image.shape), axis=0))
+    changing = 2 + int(np.sum(np.any(image != now["image"].reshape(image.shape), axis=0)))
     assert float(view_error(spec, now, halfway, true)) == pytest.approx(2 / changing * 0.25, rel=1e-4)
     rewards, playing = transition.after.rewards, ~transition.now.ended
     assert float(reward_misses(spec, rewards, rewards, playing)) == 0

@@ -223,7 +223,7 @@ def fit(
             params, state = carry
             batch = jax.tree.map(lambda leaf: leaf[chosen], data)
             gradient = jax.grad(lambda params: jnp.mean(jax.vmap(partial(loss, params))(batch)[0]))(params)
-            steps, state = transform.update(gradient, state)
+            steps, state = transform.update(gradient, state, params)
             return (optax.apply_updates(params, steps), state), None
 
         return jax.lax.scan(one_step, (params, state), order)[0]
