@@ -91,7 +91,7 @@ def a_hundred_transitions() -> Iterator[None]:
 
     with (
         patch.object(replay, "add_steps", forgetful),
-        patch.object(replay, "empty", lambda _, spec: empty(few, spec)),
+        patch.object(replay, "empty", lambda _, *like: empty(few, *like)),
     ):
         yield
 

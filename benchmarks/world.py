@@ -1,22 +1,33 @@
 """How well is the world learned? Held-out episodes of random play, mixed scripts and self-play.
 
-python benchmarks/world.py            4x4 (50,000 transitions), 8x8 with obstacles and arenas, and snowdrift (500,000)
-python benchmarks/world.py --quick    4x4, 20,000 transitions without self-play, under a minute
+python benchmarks/world.py                      4x4 (50,000 transitions), 8x8 with obstacles and arenas, and snowdrift
+                                                (500,000): the worlds of cells and of fields, and the regression
+python benchmarks/world.py --quick              4x4, 20,000 transitions without self-play, some minutes
+python benchmarks/world.py --fields 50000       the world of fields on 4x4 with so many transitions, without self-play
+python benchmarks/world.py --errors             the world of fields on games without a board, beside "nothing changes"
+                                                and a linear model
 """
 
 import argparse
 import math
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from hopplus.core.devices import use_cores
 from hopplus.core.mesh import MeshConfig, num_cores
 from hopplus.evaluation.world import (
+    OPEN_LOOP,
+    Predict,
+    Predicted,
+    Record,
     by_world,
     count_impossible,
     joined,
@@ -27,12 +38,15 @@ from hopplus.evaluation.world import (
     sums_of,
     transitions_of,
 )
-from hopplus.games.game import Game
+from hopplus.games.fields import features
+from hopplus.games.game import Game, GameSpec
+from hopplus.games.presets import make
 from hopplus.learning.config import LearnerConfig
 from hopplus.learning.worlds import fit
-from hopplus.models import regression_world, world
+from hopplus.models import world
 from hopplus.models.config import WorldConfig
-from hopplus.models.world import Transition
+from hopplus.models.world import Outcome, Situation, Transition, WorldModel, viewed_fields
+from hopplus.models.world_kinds import init_world
 from hopplus.runs.config import RunConfig
 from hopplus.runs.training import train
 from measure import PROGRESS, print_json, print_table
@@ -41,6 +55,15 @@ GAMES = {
     "stag-hunt-4x4": {"transitions": 50_000, "epochs": 12},
     "stag-hunt-8x8-obstacles": {"transitions": 500_000, "epochs": 3},
     "snowdrift-8x8": {"transitions": 500_000, "epochs": 3},
+}
+MODELS = {"world": "cells", "regression": "regression", "fields": "fields"}
+"""The name in the results, and the kind."""
+FIELDS = {50_000: (512, 30), 200_000: (768, 12)}
+"""Of the world of fields: from so many transitions on, the width and the epochs."""
+FOREIGN = {
+    "jaxmarl:coin_game": {"episodes": 600, "held_out": 60, "epochs": 12, "hidden": 256},
+    "jaxmarl:MPE_simple_spread_v3": {"episodes": 4_000, "held_out": 400, "epochs": 20, "hidden": 256},
+    "jaxmarl:overcooked": {"episodes": 100, "held_out": 10, "epochs": 8, "hidden": 256},
 }
 SELF_PLAY_STEPS = 400_000
 EPISODES, HELD_OUT = 512, 400
@@ -64,7 +87,10 @@ def collect(game: Game, players: Any, wanted: int, seed: int) -> Transition:
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:wanted], *parts)
 
 
-def one_game(name: str, transitions: int, epochs: int, with_self_play: bool, sampled: int) -> dict[str, Any]:
+def one_game(
+    name: str, transitions: int, epochs: int, with_self_play: bool, sampled: int, kinds: Sequence[str] = tuple(MODELS)
+) -> dict[str, Any]:
+    """The scores of worlds of these kinds, and impossible outcomes among samples of the first."""
     game = RunConfig(game=name).task.game
     spec = game.spec
     groups = line_ups(game, self_play(name) if with_self_play else None)
@@ -74,30 +100,163 @@ def one_game(name: str, transitions: int, epochs: int, with_self_play: bool, sam
     held_out = {
         group: record_episodes(game, players, HELD_OUT, key=jax.random.key(2)) for group, players in groups.items()
     }
-    started = time.perf_counter()
-    say = lambda what: lambda epoch, _: PROGRESS.print(f"{what}: epoch {epoch + 1} of {epochs}")  # noqa: E731
-    key = jax.random.key(3)
-    planes = world.init(WorldConfig(members=1), spec, key=key)
-    loss = lambda params, transition: world.loss(params, spec, transition)  # noqa: E731
-    planes = fit(loss, planes, data, epochs=epochs, key=key, on_epoch=say("world"))
-    seconds = time.perf_counter() - started
-    baseline = regression_world.init(WorldConfig(kind="regression", hidden=256), spec, key=key)
-    baseline = fit(loss, baseline, data, epochs=epochs, learning_rate=1e-3, key=key, on_epoch=say("regression"))
-    models = {"world": by_world(spec, planes), "regression": by_world(spec, baseline)}
-    scores = {
-        model: judge_line_ups(spec, partial(sums_of, spec, predict), held_out) for model, predict in models.items()
-    }
+    key, seconds, worlds, scores = jax.random.key(3), {}, {}, {}
+    for model in kinds:
+        started = time.perf_counter()
+        worlds[model] = trained(spec, model, data, epochs, key)
+        seconds[model] = time.perf_counter() - started
+        predict = by_world(spec, worlds[model])
+        scores[model] = judge_line_ups(spec, partial(sums_of, spec, predict), held_out)
     rows = transitions_of(joined(held_out.values()))
     draws = math.ceil(sampled / len(rows.now.time))
-    found = count_impossible(spec, planes, rows, draws, key=key)
+    found = count_impossible(spec, worlds[kinds[0]], rows, draws, key=key)
     return {
         "scores": scores,
         "transitions": transitions,
-        "seconds": seconds,
+        "seconds": seconds[kinds[0]],
+        "seconds_by_model": seconds,
         "epochs": epochs,
         "sampled": draws * len(rows.now.time),
         "impossible_sampled": found,
     }
+
+
+def trained(spec: GameSpec, model: str, data: Transition, epochs: int, key: Any) -> WorldModel:
+    """A world of that kind, trained on the data."""
+    hidden = {"cells": 64, "regression": 256, "fields": 512}[MODELS[model]]
+    if model == "fields":
+        least = max((least for least in FIELDS if least <= len(data.now.time)), default=min(FIELDS))
+        hidden, epochs = FIELDS[least]
+    params = init_world(WorldConfig(members=1, kind=MODELS[model], hidden=hidden), spec, key=key)
+    rate = 1e-3 if model == "regression" else params.learning_rate
+    return fit(
+        lambda params, transition: world.loss(params, spec, transition),
+        params,
+        data,
+        epochs=epochs,
+        learning_rate=rate,
+        weight_decay=params.weight_decay,
+        key=key,
+        on_epoch=lambda epoch, _: PROGRESS.print(f"{model}: epoch {epoch + 1} of {epochs}"),
+    )
+
+
+def errors(name: str, episodes: int, held_out: int, epochs: int, hidden: int) -> dict[str, Any]:
+    """The squared errors of the next view and of the view five steps on, in episodes of random play.
+
+    The other two get the rewards and ends of the world of fields: only their views are compared.
+    """
+    game = make(name)
+    spec = game.spec
+    PROGRESS.print(f"{name}: {episodes} episodes of random play")
+    players = line_ups(game, None)["random play"]
+    record = recorder(game, players, episodes + held_out)(jax.random.key(1))
+    seen, unseen = (jax.tree.map(lambda leaf, part=part: leaf[part], record) for part in parts_of(episodes))
+    rows = transitions_of(seen)
+    params = init_world(WorldConfig(members=1, kind="fields", hidden=hidden), spec, key=jax.random.key(3))
+    started = time.perf_counter()
+    params = fit(
+        lambda params, transition: world.loss(params, spec, transition),
+        params,
+        rows,
+        epochs=epochs,
+        learning_rate=params.learning_rate,
+        weight_decay=params.weight_decay,
+        key=jax.random.key(4),
+        on_epoch=lambda epoch, _: PROGRESS.print(f"fields: epoch {epoch + 1} of {epochs}"),
+    )
+    seconds = time.perf_counter() - started
+    models = {
+        "fields": (by_world(spec, params), unseen),
+        "nothing changes": (by_change(spec, lambda _: 0.0), with_floats(unseen)),
+        "linear": (by_change(spec, linear(spec, rows)), with_floats(unseen)),
+    }
+    found = {
+        model: judge_line_ups(spec, partial(sums_of, spec, predict), {"random play": record})["random play"]
+        for model, (predict, record) in models.items()
+    }
+    return {
+        "transitions": len(rows.now.time),
+        "seconds": seconds,
+        "reward_mse": found["fields"]["reward_mse"],
+        "reward_variance": reward_variance(unseen),
+        "errors": {
+            model: {"one step": one["view_mse"], "five steps": one["by_steps"][OPEN_LOOP - 1]["view_mse"]}
+            for model, one in found.items()
+        },
+    }
+
+
+def parts_of(episodes: int) -> tuple[slice, slice]:
+    return slice(None, episodes), slice(episodes, None)
+
+
+def reward_variance(record: Record) -> float:
+    """Of the rewards of seats that are in the game: the error of their mean."""
+    rows = transitions_of(record)
+    return float(np.var(rows.after.rewards[~rows.now.ended]))
+
+
+def with_floats(record: Record) -> Record:
+    """The record with floats in the views, because models without rounding predict floats."""
+    moments = record.transition.now, record.transition.after
+    now, after = (
+        replace(moment, view=jax.tree.map(lambda leaf: leaf.astype(np.float32), moment.view)) for moment in moments
+    )
+    return replace(record, transition=Transition(now, after))
+
+
+def by_change(spec: GameSpec, change: Callable[[Situation], Any]) -> Predict:
+    """A model that adds a change to the features of the view."""
+    fields = viewed_fields(spec)
+
+    def predict(now: Situation) -> Predicted:
+        assert now.view is not None
+        after = features(fields, now.view) + change(now)
+        cuts = np.cumsum([field.num_features for field in fields])[:-1]
+        view = {
+            field.name: part.reshape(field.shape) for field, part in zip(fields, jnp.split(after, cuts), strict=True)
+        }
+        outcome = Outcome(now.board, jnp.zeros(spec.num_agents), now.ended, view)
+        return Predicted(now.board.astype(jnp.float32), outcome, view)
+
+    return predict
+
+
+def linear(spec: GameSpec, rows: Transition) -> Callable[[Situation], Any]:
+    """The change as a linear function of the view and the joint action, by least squares."""
+
+    def inputs(now: Situation) -> Any:
+        assert now.view is not None
+        did = jax.nn.one_hot(now.actions, spec.num_actions).reshape(-1)
+        return jnp.concatenate([features(viewed_fields(spec), now.view), did, jnp.ones(1)])
+
+    def change(transition: Transition) -> Any:
+        views = (transition.now.view, transition.after.view)
+        before, after = (features(viewed_fields(spec), view) for view in views if view is not None)
+        return after - before
+
+    read, changed = (np.asarray(jax.jit(jax.vmap(each))(part)) for each, part in ((inputs, rows.now), (change, rows)))
+    products = read.T.astype(np.float64) @ read
+    ridge = 1e-6 * len(read) * np.eye(read.shape[1])
+    weights = jnp.asarray(np.linalg.solve(products + ridge, read.T.astype(np.float64) @ changed), jnp.float32)
+    return lambda now: inputs(now) @ weights
+
+
+def show_errors(found: dict[str, Any]) -> None:
+    rows = []
+    for name, one in found.items():
+        for model, by_steps in one["errors"].items():
+            least = {steps: least_other(one, steps) for steps in by_steps}
+            shares = (f"{by_steps[steps] / least[steps]:.3f}" for steps in by_steps)
+            rows.append((name, model, *(f"{error:.2e}" for error in by_steps.values()), *shares))
+    columns = ("game", "model", "one step", "five steps", "over the better other", "five steps on")
+    print_table("squared errors of the features of the next view, held-out episodes", columns, rows)
+
+
+def least_other(found: dict[str, Any], steps: str) -> float:
+    """The least error of the models that are not learned by gradients."""
+    return min(error[steps] for model, error in found["errors"].items() if model != "fields")
 
 
 def show(name: str, found: dict[str, Any]) -> None:
@@ -124,11 +283,23 @@ def show(name: str, found: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="4x4 only, less data, under a minute")
+    parser.add_argument("--quick", action="store_true", help="4x4 only, less data, some minutes")
+    parser.add_argument("--fields", nargs="+", type=int, default=[], help="only this kind on 4x4: transitions")
+    parser.add_argument(
+        "--errors", nargs="*", choices=list(FOREIGN), help="games without a board; all if none is given"
+    )
     parser.add_argument("--games", nargs="+", choices=list(GAMES), default=list(GAMES), help="which games")
     given = parser.parse_args()
     use_cores(num_cores())
-    if given.quick:
+    if given.errors is not None:
+        found = {name: errors(name, **FOREIGN[name]) for name in given.errors or FOREIGN}
+        show_errors(found)
+        print_json({"games": found}, ["jax", "jaxmarl"])
+        return
+    if given.fields:
+        on_4x4 = partial(one_game, "stag-hunt-4x4", with_self_play=False, sampled=SAMPLED // 10, kinds=("fields",))
+        games = {f"{count:,} transitions": on_4x4(count, 0) for count in given.fields}
+    elif given.quick:
         games = {"stag-hunt-4x4": one_game("stag-hunt-4x4", 20_000, 8, with_self_play=False, sampled=SAMPLED // 10)}
     else:
         games = {name: one_game(name, **GAMES[name], with_self_play=True, sampled=SAMPLED) for name in given.games}
@@ -139,9 +310,12 @@ def main() -> None:
             f"{name}: {total} impossible outcomes among {found['sampled']:,} that were drawn; {found['seconds']:.0f} s"
         )
     first = next(iter(games.values()))
-    best = first["scores"]["world"]["all"]
+    best = next(iter(first["scores"].values()))["all"]
+    fields = {name: game["scores"]["fields"]["all"] for name, game in games.items()}
     print_json(
         {
+            "fields_exact": next(iter(fields.values()))["exact_next_state"],
+            "fields_rewards": next(iter(fields.values()))["exact_rewards"],
             "exact_next_state": best["exact_next_state"],
             "observation_mse": best["observation_mse"],
             "reward_mse": best["reward_mse"],

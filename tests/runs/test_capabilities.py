@@ -94,6 +94,15 @@ def test_what_is_missing_is_named(own_games):
     assert "declare `planes`" in str(agents_for(own_games("Dilemma"))["omg"])
 
 
+def test_the_world_of_fields_needs_no_board_and_no_list_of_rewards(own_games):
+    cells = learner_of("hop_plus")
+    fields = replace(cells, world=replace(cells.world, kind="fields"))
+    for name in ("NoList", "Dilemma"):
+        assert "or give --world.kind fields" in str(missing(cells, own_games(name)))
+        assert missing(fields, own_games(name)) is None
+    assert "the field 'planes'" in str(missing(fields, own_games("Private"))), "its opponent models do"
+
+
 def test_the_settings_decide_not_the_name(own_games):
     hop, ppo = learner_of("hop"), LearnerConfig()
     assert missing(replace(hop, planning=ppo.planning), own_games("NoView")) is None

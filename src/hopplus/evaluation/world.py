@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key
 
-from hopplus.games.game import Game, GameSpec
+from hopplus.games.fields import Observation, features
+from hopplus.games.game import Game, GameSpec, ego_order
 from hopplus.games.lineups import read_policies
 from hopplus.games.rollout import JointPolicy, play_episode
 from hopplus.learning.offline import Cast
@@ -31,6 +32,9 @@ SCRIPTS = {
     "harvest": "greedy,sustainable",
 }
 """The scripts whose mixed line-ups a world is scored on, by game."""
+BEFORE, AFTER = slice(None, -1), slice(1, None)
+SAME_VIEW = 0.05
+"""Numbers of a view that differ by less are the same."""
 IMPOSSIBLE = ("jumped", "doubled", "revived", "reward outside the support")
 
 
@@ -41,13 +45,15 @@ class Predicted(eqx.Module):
     """The probability of each cell of each plane to be on."""
     outcome: Outcome
     """The likeliest outcome."""
+    view: Observation | None = None
+    """The expected features of the viewed fields, by field; None if the board shows everything."""
 
 
 Predict = Callable[[Situation], Predicted]
 
 
 class Record(eqx.Module):
-    """Recorded episodes as transitions of the board."""
+    """Recorded episodes as transitions: of the board, or as seats in turns see them."""
 
     transition: Transition
     """[episodes, steps]"""
@@ -62,19 +68,32 @@ def record_episodes(
 
 
 def recorder(game: Game, make_players: Callable[[Array], JointPolicy], count: int) -> Callable[[Array], Record]:
-    """A compiled function from a key to recorded episodes; it can be called again for more episodes."""
+    """A compiled function from a key to recorded episodes; it can be called again for more episodes.
 
-    def one(key_data):
+    Where a world keeps what its viewer alone sees, the viewers of the episodes are the seats in turns.
+    """
+    spec = game.spec
+    orders = jnp.asarray(ego_order(spec.num_agents)[np.arange(count) % spec.num_agents], jnp.int32)
+
+    def one(key_data, order):
         players_key, play_key = jax.random.split(jax.random.wrap_key_data(key_data))
         episode = play_episode(game, make_players(players_key), key=play_key)
-        boards, ended = jax.vmap(game.board)(episode.states), jax.vmap(game.terminated)(episode.states)
+        boards = jax.vmap(partial(world.board_of, game))(episode.states)
+        ended = jax.vmap(game.terminated)(episode.states)
         times = jnp.arange(len(episode.actions), dtype=jnp.int32)
+        views = None
+        if world.viewed_fields(spec):
+            views = world.views_of_world(spec, jax.vmap(game.observe)(episode.states))
+        before, after = (jax.tree.map(lambda leaf, part=part: leaf[part], views) for part in (BEFORE, AFTER))
         transition = Transition(
-            Situation(boards[:-1], times, episode.actions, ended[:-1]), Outcome(boards[1:], episode.rewards, ended[1:])
+            Situation(boards[:-1], times, episode.actions, ended[:-1], before),
+            Outcome(boards[1:], episode.rewards, ended[1:], after),
         )
+        if views is not None:
+            transition = jax.vmap(lambda one: world.seen_by(spec, one, order))(transition)
         return Record(transition, ~jnp.all(ended[:-1], axis=-1))
 
-    return jax.jit(lambda key: jax.vmap(one)(jax.random.key_data(jax.random.split(key, count))))
+    return jax.jit(lambda key: jax.vmap(one)(jax.random.key_data(jax.random.split(key, count)), orders))
 
 
 def line_ups(game: Game, self_play: JointPolicy | None) -> dict[str, Callable[[Array], JointPolicy]]:
@@ -130,7 +149,9 @@ def joined(records: Iterable[Record]) -> Record:
 
 
 def examples(spec: GameSpec, params: WorldModel, record: Record, count: int = 3) -> list[dict[str, Any]]:
-    """Rewarded steps as lists, for a picture; those that the world predicted worst come first."""
+    """Rewarded steps as lists, for a picture; those that the world predicted worst come first. None without a board."""
+    if not world.has_shared_board(spec):
+        return []
     rows = jax.tree.map(jnp.asarray, transitions_of(record))
     predicted = jax.jit(jax.vmap(by_world(spec, params)))(rows.now)
     misses = np.asarray(jnp.sum(jnp.abs(predicted.planes - rows.after.board), axis=(1, 2, 3)))
@@ -159,7 +180,8 @@ def by_world(spec: GameSpec, params: WorldModel) -> Predict:
 
     def predict(now: Situation) -> Predicted:
         outputs = world.apply(params, spec, now)
-        return Predicted(outputs.expected_board(spec, now), world.draw(spec, now, outputs, key=None))
+        outcome = world.draw(spec, now, outputs, key=None)
+        return Predicted(outputs.expected_board(spec, now), outcome, outputs.expected_view(spec, now))
 
     return predict
 
@@ -188,22 +210,27 @@ def _figures(spec: GameSpec, sums: dict[str, Any]) -> dict[str, Any]:
         return float(sums[name] / np.maximum(sums["count"], 1))
 
     planes = sums["plane_errors"] / np.maximum(sums["count"], 1)
-    in_a_row, wrong_cells = (sums[name] / np.maximum(sums["open_loops"], 1) for name in ("open_loop", "wrong_cells"))
-    mse = float(planes.mean())
+    in_a_row, wrong_cells, far_off = (
+        sums[name] / np.maximum(sums["open_loops"], 1) for name in ("open_loop", "wrong_cells", "far_errors")
+    )
+    mse = float(planes.mean()) if world.has_shared_board(spec) else ratio("view_errors")
+    names = [plane.name for plane in spec.planes] if world.has_shared_board(spec) else []
     return {
         "transitions": int(sums["count"]),
         "exact_next_state": ratio("exact"),
         "observation_mse": mse,
         "psnr": float(-10 * np.log10(max(mse, 1e-12))),
-        "plane_mse": {plane.name: float(value) for plane, value in zip(spec.planes, planes, strict=True)},
+        "plane_mse": {name: float(value) for name, value in zip(names, planes, strict=True)},
+        "view_mse": ratio("view_errors"),
         "reward_mse": ratio("reward_errors"),
+        "exact_rewards": ratio("exact_rewards"),
         "end_error": ratio("end_errors"),
         "paid_recall": float(sums["paid_right"] / np.maximum(sums["paid"], 1)),
         "paid": int(sums["paid"]),
         "open_loop_exact": float(in_a_row[OPEN_LOOP - 1]),
         "by_steps": [
-            {"steps": steps + 1, "exact": float(exact), "wrong_cells": float(wrong)}
-            for steps, (exact, wrong) in enumerate(zip(in_a_row, wrong_cells, strict=True))
+            {"steps": steps + 1, "exact": float(exact), "wrong_cells": float(wrong), "view_mse": float(error)}
+            for steps, (exact, wrong, error) in enumerate(zip(in_a_row, wrong_cells, far_off, strict=True))
         ],
         "players": int(sums["players"]),
         "vanished": int(sums["vanished"]),
@@ -228,7 +255,7 @@ def sums_of(spec: GameSpec, predict: Predict, record: Record) -> dict[str, Array
     reward_errors = jnp.abs(predicted.outcome.rewards - true.rewards)
     paid = playing & (true.rewards != 0)
     right = (reward_errors < SAME_REWARD) & (predicted.outcome.ended == true.ended)
-    open_loop, wrong_cells, whole = _open_loop(predict, record)
+    open_loop, wrong_cells, far_errors, whole = _open_loop(spec, predict, record)
     impossible_kinds = everywhere(partial(impossible, spec))(transition.now, predicted.outcome)
     present, predicted_present = (
         everywhere(lambda board: world.on_board(board[..., : spec.num_walkers]))(boards)
@@ -237,9 +264,11 @@ def sums_of(spec: GameSpec, predict: Predict, record: Record) -> dict[str, Array
     return {
         "count": jnp.sum(valid),
         "exact": counted(everywhere(same)(predicted.outcome, true)),
+        "view_errors": counted(everywhere(partial(_view_error, spec))(predicted, true)),
         "plane_errors": jnp.sum(jnp.where(valid[..., None], misses, 0.0), (0, 1)),
         "reward_errors": counted(jnp.mean(jnp.square(predicted.outcome.rewards - true.rewards), axis=-1)),
         "end_errors": counted(jnp.mean(predicted.outcome.ended != true.ended, axis=-1)),
+        "exact_rewards": counted(jnp.all((reward_errors < SAME_REWARD) | ~playing, axis=-1)),
         "paid": counted(jnp.sum(paid, axis=-1)),
         "paid_right": counted(jnp.sum(paid & right, axis=-1)),
         "open_loop": jnp.sum(open_loop & whole, (0, 1)),
@@ -247,32 +276,54 @@ def sums_of(spec: GameSpec, predict: Predict, record: Record) -> dict[str, Array
         "wrong_cells": jnp.sum(jnp.where(whole, wrong_cells, 0.0), (0, 1)),
         "players": counted(jnp.sum(present, axis=-1)),
         "vanished": counted(jnp.sum(present & ~predicted_present, axis=-1)),
+        "far_errors": jnp.sum(jnp.where(whole, far_errors, 0.0), (0, 1)),
         "impossible": jnp.sum(jnp.where(valid[..., None], impossible_kinds, 0), (0, 1)),
     }
 
 
 def same(one: Outcome, other: Outcome) -> Bool[Array, ""]:
-    """Whether two outcomes have equal boards, cell for cell, and equal seats out of the game."""
-    return jnp.all(one.board == other.board) & jnp.all(one.ended == other.ended)
+    """Whether two outcomes have equal boards, cell for cell, equal views, and equal seats out of the game."""
+    views = zip(jax.tree.leaves(one.view), jax.tree.leaves(other.view), strict=True)
+    equal = jnp.all(one.board == other.board) & jnp.all(one.ended == other.ended)
+    return equal & jnp.all(jnp.array([True, *(jnp.all(_near(guess, true)) for guess, true in views)]))
 
 
-def _open_loop(predict: Predict, record: Record) -> tuple[Array, Array, Array]:
+def _near(one: Array, other: Array) -> Bool[Array, "..."]:
+    if jnp.issubdtype(one.dtype, jnp.floating):
+        return jnp.abs(one - other) < SAME_VIEW
+    return one == other
+
+
+def _view_error(spec: GameSpec, predicted: Predicted, true: Outcome) -> Float32[Array, ""]:
+    """The mean squared error of the expected features of the view."""
+    fields = world.viewed_fields(spec)
+    if predicted.view is None or true.view is None:
+        return jnp.float32(0)
+    guess = jnp.concatenate([predicted.view[field.name].reshape(-1) for field in fields])
+    return jnp.mean(jnp.square(guess - features(fields, true.view)))
+
+
+def _open_loop(spec: GameSpec, predict: Predict, record: Record) -> tuple[Array, Array, Array, Array]:
     """Of each step as a start and each number of further steps, [episodes, starts, FARTHEST], on its own predictions:
 
-    whether the model was right all the way, the share of cells that are wrong then, and whether the episode goes on
-    that long.
+    whether the model was right all the way, the share of cells that are wrong then, the error of the view, and whether
+    the episode goes on that long.
     """
     transition, num_steps = record.transition, record.valid.shape[1]
 
     def one(now: Situation, after: Outcome):
         def step(carry, data):
-            board, ended, right = carry
+            board, view, ended, right = carry
             actions, time, true = data
-            outcome = predict(Situation(board, time, actions, ended)).outcome
+            predicted = predict(Situation(board, time, actions, ended, view))
+            outcome = predicted.outcome
             right &= same(outcome, true)
-            return (outcome.board, outcome.ended, right), (right, jnp.mean(outcome.board != true.board))
+            wrong = jnp.sum(outcome.board != true.board) / max(outcome.board.size, 1)
+            error = _view_error(spec, predicted, true)
+            return (outcome.board, outcome.view, outcome.ended, right), (right, wrong, error)
 
-        first = (now.board[0], now.ended[0], jnp.bool_(True))
+        view = jax.tree.map(lambda leaf: leaf[0], now.view)
+        first = (now.board[0], view, now.ended[0], jnp.bool_(True))
         return jax.lax.scan(step, first, (now.actions, now.time, after))[1]
 
     ahead = np.arange(num_steps)[:, None] + np.arange(FARTHEST)
@@ -281,13 +332,20 @@ def _open_loop(predict: Predict, record: Record) -> tuple[Array, Array, Array]:
     def cut(tree):
         return jax.tree.map(lambda leaf: leaf[:, windows], tree)
 
-    right, wrong_cells = jax.vmap(jax.vmap(one))(cut(transition.now), cut(transition.after))
+    right, wrong_cells, errors = jax.vmap(jax.vmap(one))(cut(transition.now), cut(transition.after))
     is_there = record.valid[:, windows] & (ahead < num_steps)
-    return right, wrong_cells, jnp.cumsum(~is_there, axis=-1) == 0
+    return right, wrong_cells, errors, jnp.cumsum(~is_there, axis=-1) == 0
 
 
 def impossible(spec: GameSpec, now: Situation, after: Outcome) -> Int32[Array, " kinds"]:
-    """How many seats show each impossible change; `IMPOSSIBLE` has the names."""
+    """How many seats show each impossible change; `IMPOSSIBLE` has the names. Without a board no player can jump."""
+    outside = jnp.zeros(spec.num_agents, bool)
+    if spec.reward_support:
+        support = jnp.asarray(spec.reward_support, jnp.float32)
+        outside = jnp.min(jnp.abs(after.rewards[:, None] - support), axis=-1) > SAME_REWARD
+    none, comes_back = jnp.zeros_like(outside), now.ended & ~after.ended
+    if not world.has_shared_board(spec):
+        return _counts(none, none, comes_back, outside & ~now.ended)
     before, walkers = now.board[..., : spec.num_walkers] > 0, after.board[..., : spec.num_walkers] > 0
     reach = before
     for move in range(world.NUM_STEPS):
@@ -295,10 +353,12 @@ def impossible(spec: GameSpec, now: Situation, after: Outcome) -> Int32[Array, "
     was_there = jnp.any(before, axis=(0, 1))
     jumped = jnp.any(walkers & ~reach, axis=(0, 1)) & was_there
     doubled = jnp.sum(walkers, axis=(0, 1)) > 1
-    revived = (jnp.any(walkers, axis=(0, 1)) & ~was_there) | (now.ended & ~after.ended)
-    support = jnp.asarray(spec.reward_support, jnp.float32)
-    outside = jnp.min(jnp.abs(after.rewards[:, None] - support), axis=-1) > SAME_REWARD
-    return jnp.stack([jnp.sum(each, dtype=jnp.int32) for each in (jumped, doubled, revived, outside & ~now.ended)])
+    revived = (jnp.any(walkers, axis=(0, 1)) & ~was_there) | comes_back
+    return _counts(jumped, doubled, revived, outside & ~now.ended)
+
+
+def _counts(*flags: Bool[Array, " agents"]) -> Int32[Array, " kinds"]:
+    return jnp.stack([jnp.sum(each, dtype=jnp.int32) for each in flags])
 
 
 def count_impossible(

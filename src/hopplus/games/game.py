@@ -233,7 +233,7 @@ CAPABILITIES = {
     "relabel": "`permute`: the exact checks that all seats are treated alike",
     "others' views": "no field of the layout `own`: opponent models read what a co-player sees",
     "plan": "`from_view`: search and one-step lookahead in the true game",
-    "board": "planes with kinds: learned worlds, pictures, replays",
+    "board": "planes with kinds: the world of cells, pictures, replays",
 }
 """What a game may offer besides play, and what each opens."""
 

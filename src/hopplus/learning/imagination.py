@@ -28,7 +28,7 @@ from hopplus.agents.opponents import OpponentModels
 from hopplus.core.devices import shard_samples
 from hopplus.core.numerics import Metrics, count_rows, evenly_spread, spread, weighted_mean
 from hopplus.games.coplayers import PolicyState
-from hopplus.games.fields import Observation
+from hopplus.games.fields import TIME, Observation
 from hopplus.games.game import Game
 from hopplus.games.rollout import EnvState
 from hopplus.learning import replay
@@ -134,6 +134,8 @@ class Branches(eqx.Module):
     """Before the view was taken in."""
     starts: Observation
     """First views of real episodes, [starts]."""
+    times: tuple[Int32[Array, " envs"], Int32[Array, " starts"]] | None = None
+    """The times of both; None where the views show them."""
 
 
 def branches(config: LearnerConfig, game: Game, envs: EnvState, steps: Trajectory) -> Branches | None:
@@ -152,7 +154,14 @@ def branches(config: LearnerConfig, game: Game, envs: EnvState, steps: Trajector
     def pick_starts(leaf: Array) -> Array:
         return pick(jnp.moveaxis(leaf.reshape(-1, *leaf.shape[2:]), 1, 0), first)
 
-    return Branches(views, beliefs, jax.tree.map(pick_starts, steps.observation))
+    starts = jax.tree.map(pick_starts, steps.observation)
+    if game.spec.has_field(TIME.name):
+        return Branches(views, beliefs, starts)
+    assert steps.transition is not None
+    times = steps.transition.now.time
+    after = jnp.where(envs.reset_before, 0, times[:, -1] + 1)[chosen]
+    of_starts = times.reshape(-1)[first]
+    return Branches(views, beliefs, starts, (jnp.broadcast_to(after, (num_learning, len(chosen))), of_starts))
 
 
 def branches_from_buffer(
@@ -167,11 +176,11 @@ def branches_from_buffer(
 
     What the seat believed there is not kept: it meets its co-players for the first time.
     """
-    num_envs = len(begin.views["time"])
-    views = replay.draw_views(game, kept, order[0], num_envs, key=key)
+    num_envs = count_rows(begin.views)
+    views, times = replay.draw_views(game, kept, order[0], num_envs, key=key)
     fresh = goal_model(config, game).start()
     beliefs = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_envs, *leaf.shape)), fresh)
-    return Branches(views, beliefs, begin.starts)
+    return Branches(views, beliefs, begin.starts, begin.times and (times, begin.times[1]))
 
 
 def _starts(reset_before: Bool[Array, "envs time"], in_game: Bool[Array, "envs time"]) -> Int32[Array, " envs"]:
@@ -201,7 +210,7 @@ def draw_believed_goals(
         beliefs = players.goals.update(players.opponents, view, beliefs)
         return players.goals.draw(players.opponents, beliefs, 1, key=jax.random.wrap_key_data(numbers))[0]
 
-    keys = jax.random.split(key, len(begin.views["time"]))
+    keys = jax.random.split(key, count_rows(begin.views))
     return jax.vmap(one)(begin.views, begin.beliefs, jax.random.key_data(keys))
 
 
@@ -278,16 +287,18 @@ def imagine(
     """Imagined rollouts of one seat, [envs, time], and the values of the states that they stopped at."""
     game, spec = players.game, players.game.spec
     goals_key, act_key, env_key = jax.random.split(key, 3)
-    num_envs = len(begin.views["time"])
-    world = EgoGame(member, game, jax.vmap(partial(from_view, spec))(begin.starts))
+    num_envs = count_rows(begin.views)
+    branch_times, start_times = begin.times or (None, None)
+    at_times = jax.vmap(partial(from_view, spec))
+    world = EgoGame(member, game, at_times(begin.starts, start_times))
     believed = draw_believed_goals(players, begin, key=jax.random.fold_in(goals_key, 1))
     co_players = draw_co_player_goals(config, players.goals, num_envs, spec.num_agents - 1, believed, key=goals_key)
     fresh = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_envs, *leaf.shape)), players.init()[0].beliefs)
     from_real = jax.tree.map(lambda leaf: leaf[:, None], begin.beliefs)
     beliefs = _where_envs(co_players.is_counterfactual, fresh, from_real)
     output = outputs_with(players, beliefs)
-    first = jax.tree.map(lambda leaf: leaf[np.arange(num_envs) % len(begin.starts["time"])], world.starts)
-    states = _where_envs(co_players.is_counterfactual, first, jax.vmap(partial(from_view, spec))(begin.views))
+    first = jax.tree.map(lambda leaf: leaf[np.arange(num_envs) % count_rows(begin.starts)], world.starts)
+    states = _where_envs(co_players.is_counterfactual, first, at_times(begin.views, branch_times))
     envs = shard_samples(EnvState(states, (output, co_players), jnp.zeros(num_envs, bool)))
     seat_keys = jax.random.split(act_key, spec.num_agents)
     _, steps, last_values = collect(world, players, envs, config.length, seat_keys=seat_keys, env_key=env_key)
@@ -312,19 +323,21 @@ def imagined_batch(
 ) -> tuple[Batch, Metrics]:
     """Real and imagined samples of one learner, [seats, samples], and metrics of the imagined ones."""
     num_members, num_seats = count_rows(members), real.active.shape[0]
-    num_envs = begin.views["time"].shape[1]
+    num_envs = jax.tree.leaves(begin.views)[0].shape[1]
     split = partial(jax.tree.map, lambda leaf: leaf.reshape(num_seats, num_members, -1, *leaf.shape[2:]))
     keys = jax.vmap(lambda key: jax.random.split(key, num_members))(keys)
 
-    def one(member, views, beliefs, starts, key):
-        begin = Branches(views, beliefs, starts)
-        steps, last_values = imagine(config.imagination, players, member, begin, key=key)
+    def one(member, views, beliefs, starts, times, key):
+        steps, last_values = imagine(
+            config.imagination, players, member, Branches(views, beliefs, starts, times), key=key
+        )
         rewards = jnp.moveaxis(steps.rewards[:, :, :1], 2, 0)
         return make_batch(config.ppo, steps, last_values), rewards, depth_of(steps.reset_before)[None]
 
-    over_members = jax.vmap(one, in_axes=(0, 0, 0, None, 0))
-    over_seats = jax.vmap(over_members, in_axes=(None, 0, 0, 0, 0))
-    imagined = over_seats(members, split(begin.views), split(begin.beliefs), begin.starts, keys)
+    times = begin.times and (split(begin.times[0]), begin.times[1])
+    over_members = jax.vmap(one, in_axes=(0, 0, 0, None, begin.times and (0, None), 0))
+    over_seats = jax.vmap(over_members, in_axes=(None, 0, 0, 0, 0, 0))
+    imagined = over_seats(members, split(begin.views), split(begin.beliefs), begin.starts, times, keys)
     num_samples = num_envs * config.imagination.length
     batch, rewards, depth = jax.tree.map(lambda leaf: leaf.reshape(num_seats, num_samples, *leaf.shape[5:]), imagined)
     weights = weights_by_depth(trust, depth)

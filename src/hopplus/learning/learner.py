@@ -38,7 +38,7 @@ from hopplus.learning.opponents import OpponentBatch
 from hopplus.learning.optim import Trained, init_trained
 from hopplus.learning.ppo import Batch, make_batch
 from hopplus.learning.record import record
-from hopplus.learning.rollout import Seats, Trajectory, collect
+from hopplus.learning.rollout import Seats, Trajectory, collect, with_times
 from hopplus.learning.state import Experience, Keys, Learner, LearnerData, LearnerState, Task, UpdateContext
 from hopplus.learning.trust import trust_of
 from hopplus.models.goals import encode as encode_goal
@@ -66,7 +66,7 @@ def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerSt
         learners=learners,
         envs=jax.vmap(lambda key: init_env(task.game, seats, key=key))(env_keys),
         episodes=episodes.start(task.game, config.envs),
-        replay=replay.empty(config.replay, spec) if config.world.is_used else None,
+        replay=replay.empty(config.replay, spec, replay.views_like(task.game)) if config.world.is_used else None,
         keys=keys,
         num_updates=jnp.int32(0),
     )
@@ -151,6 +151,7 @@ def play(config: LearnerConfig, task: Task, state: LearnerState) -> Experience:
         with_transitions=config.world.is_used,
         with_plans=config.planning.is_used,
     )
+    steps = with_times(task.game.spec, steps, state.episodes.lengths)
     output, others_state = envs.policy_state
     output = replace(output, beliefs=seats.goals.reset_counts(output.beliefs))
     envs = replace(envs, policy_state=(output, others_state))

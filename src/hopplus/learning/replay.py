@@ -16,18 +16,21 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.fields import Observation
-from hopplus.games.game import Game, GameSpec, ego_views
+from hopplus.games.game import NO_ACTION, Game, GameSpec
 from hopplus.learning.config import ReplayConfig
 from hopplus.learning.opponent_data import ActionExamples, events_ahead
 from hopplus.learning.rollout import Trajectory
 from hopplus.models import others
+from hopplus.models.learned_game import views_of_seats
 from hopplus.models.others import OpponentInput
-from hopplus.models.world import Outcome, Situation, Transition
+from hopplus.models.world import Outcome, Situation, Transition, board_shape, views_of_world
 
 FADING = 0.6
 """The factor on the chance of a step for every further step until its event."""
 ENOUGH = 2
 """Steps with an event after which it counts as seen."""
+SIZES = np.sign(np.arange(-8, 9)) * np.expm1(np.abs(np.arange(-8, 9)))
+"""Rewards nearest to the same number are of one size, in a game that declares no reward support."""
 AT_ONCE = 16_384
 """Entries that the models of one update draw from: weighing all entries of a large buffer would cost more than the
 gradient steps."""
@@ -49,12 +52,20 @@ def buffer(config: ReplayConfig) -> Any:
     return flashbax.make_item_buffer(config.size, 1, 1, add_batches=True)
 
 
-def empty(config: ReplayConfig, spec: GameSpec) -> PyTree[Array]:
+def empty(config: ReplayConfig, spec: GameSpec, views: Observation | None = None) -> PyTree[Array]:
+    """`views`: arrays like the viewed fields of all seats."""
     agents = jnp.zeros(spec.num_agents)
     numbers = agents.astype(jnp.int32)
-    board = jnp.zeros((spec.height, spec.width, len(spec.planes)), jnp.uint8)
-    now = Situation(board, jnp.int32(0), numbers, agents > 0)
-    return buffer(config).init(Kept(Transition(now, Outcome(board, agents, agents > 0)), numbers, numbers, numbers))
+    board = jnp.zeros(board_shape(spec), jnp.uint8)
+    now = Situation(board, jnp.int32(0), numbers, agents > 0, views)
+    after = Outcome(board, agents, agents > 0, views)
+    return buffer(config).init(Kept(Transition(now, after), numbers, numbers, numbers))
+
+
+def views_like(game: Game) -> Observation | None:
+    """Arrays like the viewed fields of all seats; None if there are none."""
+    shapes = jax.eval_shape(lambda key: game.observe(game.reset(key=key)), jax.random.key(0))
+    return views_of_world(game.spec, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes))
 
 
 def add_steps(
@@ -63,13 +74,15 @@ def add_steps(
     """The buffer with the steps of the first environments added; also their transitions, [rows, ...]."""
     if steps.transition is None:
         return None, None
-    parts = (steps.transition, steps.observation["last_actions"], steps.events, steps.terminated_after, steps.kinds)
+    last_seen = steps.observation.get("last_actions", jnp.full_like(steps.actions, NO_ACTION)[..., None, :])
+    parts = (steps.transition, last_seen, steps.events, steps.terminated_after, steps.kinds)
     transition, last_actions, events, terminated, kinds = jax.tree.map(lambda leaf: leaf[: config.envs], parts)
     labels, until = events_ahead(events, jnp.all(terminated, axis=-1))
     if kinds is not None:  # who acts at random reaches events by chance
         labels = jnp.where(kinds <= events.shape[2], labels, events.shape[2])
     kept = Kept(transition, _in_seat_order(last_actions), labels, until)
-    rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: config.size], kept)
+    count = kept.labels.shape[0] * kept.labels.shape[1]
+    rows = jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:])[: config.size], kept)
     return buffer(config).add(replay, rows), rows.transition
 
 
@@ -116,7 +129,7 @@ def by_reward(spec: GameSpec, kept: Kept) -> Float32[Array, " places"]:
     """Chances: half of the draws are uniform; for the other half every size of reward is equally likely."""
     rewards = kept.transition.after.rewards
     there = jnp.ones(len(rewards), jnp.float32)
-    support = jnp.asarray(spec.reward_support, jnp.float32)
+    support = jnp.asarray(spec.reward_support or SIZES, jnp.float32)
     biggest = jnp.take_along_axis(rewards, jnp.argmax(jnp.abs(rewards), axis=-1)[:, None], axis=-1)[:, 0]
     kind = jnp.argmin(jnp.abs(biggest[:, None] - support), axis=-1)
     return 0.5 * equal_chances(kind, len(support), there) + 0.5 * there / len(rewards)
@@ -196,10 +209,13 @@ def draw_any_examples(
     return jax.vmap(one_other)(order[1:], keys)
 
 
-def draw_views(game: Game, kept: Kept, seat: Int32[Array, ""], count: int, *, key: Key[Array, ""]) -> Observation:
-    """What a seat saw in steps in which it was in the game, [count]."""
+def draw_views(
+    game: Game, kept: Kept, seat: Int32[Array, ""], count: int, *, key: Key[Array, ""]
+) -> tuple[Observation, Int32[Array, " count"]]:
+    """What a seat saw in steps in which it was in the game, and their times, [count]."""
     places = draw_places((~kept.transition.now.ended[:, seat]).astype(jnp.float32), (count,), key=key)
-    return jax.vmap(lambda place: _view(game, jax.tree.map(lambda leaf: leaf[place], kept), seat))(places)
+    views = jax.vmap(lambda place: _view(game, jax.tree.map(lambda leaf: leaf[place], kept), seat))(places)
+    return views, kept.transition.now.time[places]
 
 
 def _input(game: Game, kept: Kept, seat: Int32[Array, ""]) -> OpponentInput:
@@ -211,5 +227,6 @@ def _view(game: Game, kept: Kept, seat: Int32[Array, ""], *, ahead: bool = False
     """What a seat saw in a kept step, or one step later."""
     now, after = kept.transition.now, kept.transition.after
     seen = (after.board, ~after.ended, now.time + 1, now.actions) if ahead else (now.board, ~now.ended, now.time)
-    views = ego_views(game.spec, *seen, *(() if ahead else (kept.last_actions,)))
+    own = after.view if ahead else now.view
+    views = views_of_seats(game.spec, *seen, *(() if ahead else (kept.last_actions,)), own=own or {})
     return jax.tree.map(lambda leaf: leaf[seat], views)

@@ -19,13 +19,13 @@ from hopplus.core.devices import over_devices
 from hopplus.core.numerics import LEAST
 from hopplus.games.board import random_words
 from hopplus.games.coplayers import Lineup, PolicyState
-from hopplus.games.fields import Observation, num_features
+from hopplus.games.fields import TIME, Observation, num_features
 from hopplus.games.game import Game, GameSpec, ego_order, steps_passed
 from hopplus.games.rollout import EnvState, JointPolicy, Step, rollout, uniforms_from_words
 from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.central_critic import views_of_the_others
 from hopplus.models.learned_game import LearnedGame, from_view
-from hopplus.models.world import Outcome, Situation, Transition, WorldModel
+from hopplus.models.world import Outcome, Situation, Transition, WorldModel, board_of, views_of_world
 from hopplus.planning.beliefs import uniform
 
 
@@ -273,9 +273,33 @@ def _record(game: Game, num_learning: int, with_transitions: bool, with_plans: b
 
 
 def _transition(game: Game, step: Step) -> Transition:
-    """The step in seat order; the time is read from the view of a seat that is still in the game."""
-    time = steps_passed(jnp.max(step.observation["time"]), game.spec.horizon)
+    """The step in seat order; the time is read from the view of a seat that is still in the game.
+
+    Where no view shows it, `with_times` fills it in.
+    """
+    time = jnp.int32(0)
+    if game.spec.has_field(TIME.name):
+        time = steps_passed(jnp.max(step.observation[TIME.name]), game.spec.horizon)
+    before, after = views_of_world(game.spec, step.observation), None
+    if before is not None:
+        after = views_of_world(game.spec, game.observe(step.after))
     return Transition(
-        Situation(game.board(step.state), time, step.actions, game.terminated(step.state)),
-        Outcome(game.board(step.after), step.rewards, step.terminated_after),
+        Situation(board_of(game, step.state), time, step.actions, game.terminated(step.state), before),
+        Outcome(board_of(game, step.after), step.rewards, step.terminated_after, after),
     )
+
+
+def with_times(spec: GameSpec, steps: Trajectory, played: Float32[Array, "envs agents"]) -> Trajectory:
+    """The steps with the time in their transitions; `played` are the steps of the running episodes before.
+
+    Steps of a game whose views show the time have it already.
+    """
+    if steps.transition is None or spec.has_field(TIME.name):
+        return steps
+    num_steps = steps.reset_before.shape[1]
+    numbers = jnp.arange(num_steps, dtype=jnp.int32)
+    last_reset = jax.lax.cummax(jnp.where(steps.reset_before, numbers, -1), axis=1)
+    before = jnp.max(played, axis=-1).astype(jnp.int32)[:, None]
+    times = jnp.where(last_reset < 0, before + numbers, numbers - last_reset)
+    now = replace(steps.transition.now, time=times)
+    return replace(steps, transition=replace(steps.transition, now=now))

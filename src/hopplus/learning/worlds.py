@@ -15,7 +15,8 @@ import optax
 from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.core.devices import shard_samples
-from hopplus.core.numerics import Metrics, count_rows
+from hopplus.core.numerics import Metrics, count_rows, weighted_mean
+from hopplus.games.fields import Observation
 from hopplus.games.game import GameSpec
 from hopplus.learning import replay
 from hopplus.learning.config import WorldTrainingConfig
@@ -111,8 +112,10 @@ def is_known(errors: Metrics) -> Bool[Array, ""]:
 def score(spec: GameSpec, members: WorldModel, transitions: Transition) -> Metrics:
     """The errors of the members' most likely outcomes, a mean over members; `transitions` are unseen data.
 
-    board    share of transitions whose next board is not the true one, cell for cell
-    reward   share of rewards that were not predicted, a mean over the sizes that occurred, plus false rewards
+    board    share of transitions whose next board is not the true one, cell for cell; of a viewer's own fields, the
+             share whose bits and categories are not the true ones, and the unexplained share of changes of numbers
+    reward   share of rewards that were not predicted, a mean over the sizes that occurred, plus false rewards; without
+             a reward support, the unexplained share of their variance
     ended    ends that were missed or false, over the true ones
     """
 
@@ -126,8 +129,12 @@ def score(spec: GameSpec, members: WorldModel, transitions: Transition) -> Metri
     wrong_ends = jnp.sum((predicted.ended != true.ended) & playing, axis=(1, 2))
     ends = jnp.sum(true.ended & playing)
     differ = jnp.any(predicted.board != predicted.board[:1], axis=(0, -1, -2, -3))
+    board_error = jnp.mean(wrong, dtype=jnp.float32)
+    if true.view is not None:
+        views = jax.vmap(lambda view: view_error(spec, transitions.now.view, view, true.view))(predicted.view)
+        board_error = 1 - (1 - board_error) * (1 - jnp.mean(views))
     return {
-        "wm/board_error": jnp.mean(wrong, dtype=jnp.float32),
+        "wm/board_error": board_error,
         "wm/reward_error": jnp.mean(reward_error),
         "wm/end_error": jnp.mean(wrong_ends / jnp.maximum(ends, 1)),
         "wm/disagreement": jnp.mean(differ, dtype=jnp.float32),
@@ -141,6 +148,8 @@ def reward_misses(
     playing: Bool[Array, "rows agents"],
 ) -> Float32[Array, ""]:
     """The error of predicted rewards; every size of reward counts equally, because rare ones matter most."""
+    if not spec.reward_support:
+        return _unexplained_rewards(predicted, true, playing)
     sizes = jnp.asarray([size for size in spec.reward_support if size != 0], jnp.float32)
     wrong = jnp.abs(predicted - true) > SAME_REWARD
     paid = (jnp.abs(true[..., None] - sizes) < SAME_REWARD) & playing[..., None]
@@ -148,6 +157,38 @@ def reward_misses(
     missed = jnp.sum(paid & wrong[..., None], axis=(0, 1)) / jnp.maximum(counts, 1)
     false_rewards = jnp.sum(wrong & playing & (jnp.abs(true) < SAME_REWARD)) / jnp.maximum(jnp.sum(counts), 1)
     return jnp.sum(missed) / jnp.maximum(jnp.sum(counts > 0), 1) + false_rewards
+
+
+def _unexplained_rewards(
+    predicted: Float32[Array, "rows agents"], true: Float32[Array, "rows agents"], playing: Bool[Array, "rows agents"]
+) -> Float32[Array, ""]:
+    """The squared errors over those of the mean reward; rewards that hardly vary need not be told apart."""
+    mean = weighted_mean(true, playing)
+    errors, variance = (jnp.sum(jnp.square(true - guess) * playing) for guess in (predicted, mean))
+    return errors / jnp.maximum(variance, SAME_REWARD**2 * jnp.maximum(jnp.sum(playing), 1))
+
+
+def view_error(spec: GameSpec, now: Observation, predicted: Observation, true: Observation) -> Float32[Array, ""]:
+    """The error of predicted views, [rows, ...], from 0 to 1.
+
+    It is the share of rows with a wrong bit or category, and of the others the share of the changes of numbers that is
+    unexplained: squared errors over those of "nothing changes", a mean over the entries that change.
+    """
+    wrong, unexplained, num_changing = jnp.bool_(False), jnp.float32(0), jnp.float32(0)
+    for field in world.viewed_fields(spec):
+        before, guess, came = (each[field.name] for each in (now, predicted, true))
+        rows = before.shape[0]
+        if field.planes or field.kind == "categories":
+            wrong |= jnp.any((guess != came).reshape(rows, -1), axis=1)
+            continue
+        before, guess, came = (each.reshape(rows, -1).astype(jnp.float32) for each in (before, guess, came))
+        changes, errors = (jnp.sum(jnp.square(came - from_), axis=0) for from_ in (before, guess))
+        is_changing = changes > 0
+        shares = jnp.minimum(errors / jnp.where(is_changing, changes, 1.0), 1.0)
+        unexplained += jnp.sum(jnp.where(is_changing, shares, 0.0))
+        num_changing += jnp.sum(is_changing)
+    of_numbers = unexplained / jnp.maximum(num_changing, 1)
+    return 1 - (1 - jnp.mean(wrong, dtype=jnp.float32)) * (1 - of_numbers)
 
 
 def fit(
@@ -158,16 +199,22 @@ def fit(
     epochs: int,
     minibatch_size: int = 256,
     learning_rate: float = 3e-3,
+    weight_decay: float | None = None,
     key: Key[Array, ""],
     on_epoch: Callable[[int, Any], None] | None = None,
 ) -> Any:
     """Train a world of any kind on given transitions; the learning rate falls to a thirtieth.
 
-    `loss` is of one transition; `on_epoch` gets the number of the epoch and the parameters after it.
+    With a weight decay it is AdamW, and the rate falls to zero along a cosine. `loss` is of one transition; `on_epoch`
+    gets the number of the epoch and the parameters after it.
     """
     count = len(data.now.time) // minibatch_size * minibatch_size
-    schedule = optax.linear_schedule(learning_rate, learning_rate / 30, count // minibatch_size * epochs)
-    transform = optax.chain(optax.clip_by_global_norm(10.0), optax.adam(schedule))
+    num_steps = count // minibatch_size * epochs
+    if weight_decay is None:
+        adam = optax.adam(optax.linear_schedule(learning_rate, learning_rate / 30, num_steps))
+    else:
+        adam = optax.adamw(optax.cosine_decay_schedule(learning_rate, num_steps), weight_decay=weight_decay)
+    transform = optax.chain(optax.clip_by_global_norm(10.0), adam)
     data = jax.tree.map(jnp.asarray, data)
 
     @jax.jit
@@ -176,7 +223,7 @@ def fit(
             params, state = carry
             batch = jax.tree.map(lambda leaf: leaf[chosen], data)
             gradient = jax.grad(lambda params: jnp.mean(jax.vmap(partial(loss, params))(batch)[0]))(params)
-            steps, state = transform.update(gradient, state)
+            steps, state = transform.update(gradient, state, params)
             return (optax.apply_updates(params, steps), state), None
 
         return jax.lax.scan(one_step, (params, state), order)[0]

@@ -8,7 +8,7 @@ from hopplus.core.extensions import check_kind
 
 GoalKind = Literal["none", "continuous", "discrete", "hindsight"] | str
 GOAL_KINDS = ("none", "continuous", "discrete", "hindsight")
-WORLD_KINDS = ("cells", "regression")
+WORLD_KINDS = ("cells", "fields", "regression")
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,12 @@ class WorldConfig:
 
     members: int = 0
     """Models in the ensemble, each trained on its own samples; they disagree about what is unknown. 0: no world."""
-    kind: Literal["cells", "regression"] | str = "cells"
-    """cells: every cell reads its neighbourhood; regression: a plain network over the whole board that regresses every
-    plane, a baseline; MODULE:FACTORY: a world of your own."""
+    kind: Literal["cells", "fields", "regression"] | str = "cells"
+    """cells: every cell of a board reads its neighbourhood; fields: a plain network over all fields of an observation,
+    for any game (give --world.hidden 512); regression: a plain network over the whole board that regresses every plane,
+    a baseline; MODULE:FACTORY: a world of your own."""
     hidden: int = 64
-    """Width of the layers that read a cell and a seat, or the whole board."""
+    """Width of the layers that read a cell and a seat, the whole board, or all fields."""
     pooled: int = 16
     """How many sums over the whole board a seat reads, in a world of cells."""
     walker_weight: float = 2.0

@@ -1,4 +1,9 @@
-"""The learned world as a game, and its state."""
+"""The learned world as a game, and its state.
+
+The state is what one seat sees, the viewer, in its order of seats: the shared board, or what the viewer alone sees.
+"""
+
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -6,10 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
-from hopplus.games.fields import Observation
+from hopplus.games.fields import TIME, Field, Observation, rotated
 from hopplus.games.game import NO_ACTION, Game, GameSpec, as_played, ego_views, steps_passed
 from hopplus.models import world
-from hopplus.models.world import Situation, WorldModel, on_board
+from hopplus.models.world import (
+    Situation,
+    WorldModel,
+    board_shape,
+    has_shared_board,
+    on_board,
+    shows_who_left,
+    viewed_fields,
+    views_of_world,
+)
 
 
 class WorldState(eqx.Module):
@@ -19,6 +33,8 @@ class WorldState(eqx.Module):
     time: Int32[Array, "*batch"]
     last_actions: Int32[Array, "*batch agents"]
     ended: Bool[Array, "*batch agents"]
+    view: Observation | None = None
+    """The viewed fields of the first seat; None if the board shows everything."""
 
 
 class LearnedGame(Game[WorldState]):
@@ -43,21 +59,30 @@ class LearnedGame(Game[WorldState]):
     ) -> tuple[WorldState, Float32[Array, " agents"]]:
         stay = self.spec.stay
         actions = actions if stay is None else as_played(self.legal(state), actions, stay=stay)
-        now = Situation(state.board, state.time, actions, state.ended)
+        now = Situation(state.board, state.time, actions, state.ended, state.view)
         after = world.draw(self.spec, now, world.apply(self.params, self.spec, now), key=key)
-        last_actions = jnp.where(on_board(state.board[..., : self.spec.num_walkers]), actions, NO_ACTION)
-        return WorldState(after.board, state.time + 1, last_actions, after.ended), after.rewards
+        last_actions = jnp.where(self._present(state), actions, NO_ACTION)
+        return WorldState(after.board, state.time + 1, last_actions, after.ended, after.view), after.rewards
+
+    def _present(self, state: WorldState) -> Bool[Array, " agents"]:
+        """Which seats have not left. A game that is over because of its horizon still shows everybody."""
+        if shows_who_left(self.spec):
+            return on_board(state.board[..., : self.spec.num_walkers])
+        return ~state.ended | (state.time >= self.spec.horizon)
 
     def board(self, state: WorldState) -> UInt8[Array, "height width planes"]:
         return state.board
 
     def observe(self, state: WorldState) -> Observation:
-        present = on_board(state.board[..., : self.spec.num_walkers])
         time = jnp.minimum(state.time, self.spec.horizon)
-        return ego_views(self.spec, state.board, present, time, state.last_actions)
+        return views_of_seats(
+            self.spec, state.board, self._present(state), time, state.last_actions, _own_views(self.spec, state.view)
+        )
 
     def legal(self, state: WorldState) -> Bool[Array, "agents actions"]:
         allowed = jax.vmap(self.game.legal_in_view)(self.observe(state))
+        if self.spec.stay is None:
+            return allowed
         only_stay = np.arange(self.spec.num_actions) == self.spec.stay
         return jnp.where(state.ended[:, None], only_stay, allowed)
 
@@ -74,13 +99,51 @@ class LearnedGame(Game[WorldState]):
         return state.ended | (state.time >= self.spec.horizon)
 
     def permute(self, state: WorldState, order: Int32[Array, " agents"]) -> WorldState:
-        return WorldState(
-            state.board[..., self.spec.plane_order(order)], state.time, state.last_actions[order], state.ended[order]
-        )
+        if state.view is not None:
+            raise NotImplementedError("a state of this world is one seat's own view, which has no other order of seats")
+        board = state.board[..., self.spec.plane_order(order)] if has_shared_board(self.spec) else state.board
+        return WorldState(board, state.time, state.last_actions[order], state.ended[order])
 
 
-def from_view(spec: GameSpec, observation: Observation) -> WorldState:
-    """One seat's view as a state of the learned world in that seat's order. A blank view is a finished game."""
-    time = steps_passed(observation["time"], spec.horizon)
-    ended = ~on_board(observation["planes"][..., : spec.num_walkers]) | (time >= spec.horizon)
-    return WorldState(observation["planes"], time, observation["last_actions"], ended)
+def from_view(spec: GameSpec, observation: Observation, time: Int32[Array, ""] | None = None) -> WorldState:
+    """One seat's view as a state of the learned world in that seat's order. A blank view is a finished game.
+
+    `time` is for views that do not show it; without it the state is at the start of an episode.
+    """
+    if spec.has_field(TIME.name):
+        time = steps_passed(observation[TIME.name], spec.horizon)
+    elif time is None:
+        time = jnp.int32(0)
+    none = jnp.full(spec.num_agents, NO_ACTION, jnp.int32)
+    board, left = jnp.zeros(board_shape(spec), jnp.uint8), jnp.zeros(spec.num_agents, bool)
+    if has_shared_board(spec):
+        board = next(observation[field.name] for field in spec.observation if field.planes)
+    if shows_who_left(spec):
+        left = ~on_board(board[..., : spec.num_walkers])
+    last_actions, ended = observation.get("last_actions", none), left | (time >= spec.horizon)
+    return WorldState(board, time, last_actions, ended, views_of_world(spec, observation))
+
+
+def views_of_seats(
+    spec: GameSpec,
+    board: UInt8[Array, "height width planes"],
+    present: Bool[Array, " agents"],
+    time: Int32[Array, ""],
+    last_actions: Int32[Array, " agents"],
+    own: Observation,
+) -> Observation:
+    """The views of all seats, from the one board, the time, the last joint action, and the viewed fields of each."""
+    names = {field.name for field in viewed_fields(spec)}
+    known = replace(spec, observation=tuple(field for field in spec.observation if field.name not in names))
+    views = ego_views(known, board, present, time, last_actions)
+    return {field.name: (own if field.name in names else views)[field.name] for field in spec.observation}
+
+
+def _own_views(spec: GameSpec, view: Observation | None) -> Observation:
+    """The viewed fields of every seat, from the viewer's: where the game does not tell more, others see the same."""
+
+    def of_all(field: Field) -> Array:
+        assert view is not None
+        return jnp.stack([rotated(field, view[field.name], spec.num_agents, seat) for seat in range(spec.num_agents)])
+
+    return {field.name: of_all(field) for field in viewed_fields(spec)}

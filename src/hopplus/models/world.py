@@ -15,7 +15,7 @@ from one. A seat reads its own cell, its action, and a sum over all cells.
 
 import math
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -25,7 +25,8 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
 from hopplus.core.numerics import MASKED, Metrics
 from hopplus.games.board import COLUMN_STEPS, ROW_STEPS, random_words
-from hopplus.games.game import GameSpec
+from hopplus.games.fields import TIME, Field, Observation, last_actions_field
+from hopplus.games.game import Game, GameSpec
 from hopplus.games.rollout import sample_actions, uniforms_from_words
 from hopplus.models.config import WorldConfig
 from hopplus.models.networks import Dense, Heads, init_dense, init_heads
@@ -46,6 +47,9 @@ class Situation(eqx.Module):
     actions: Int32[Array, "*batch agents"]
     ended: Bool[Array, "*batch agents"]
     """Whether the seat was out of the game before."""
+    view: Observation | None = None
+    """The `viewed_fields`: of the viewer; of all seats, [agents, ...], in a transition that has no viewer yet. None if
+    the board shows everything."""
 
 
 class Outcome(eqx.Module):
@@ -54,6 +58,8 @@ class Outcome(eqx.Module):
     board: UInt8[Array, "*batch height width planes"]
     rewards: Float32[Array, "*batch agents"]
     ended: Bool[Array, "*batch agents"]
+    view: Observation | None = None
+    """The viewed fields of the same viewer."""
 
 
 class Transition(eqx.Module):
@@ -63,13 +69,55 @@ class Transition(eqx.Module):
     after: Outcome
 
 
+def has_shared_board(spec: GameSpec) -> bool:
+    """Whether there is a board with every player on it that all seats see, each in its own order."""
+    board = next((field for field in spec.observation if field.planes), None)
+    return board is not None and board.layout == "players" and spec.num_walkers == spec.num_agents
+
+
+def shows_who_left(spec: GameSpec) -> bool:
+    """Whether a player that is nowhere on a shared board has left the game for good."""
+    return has_shared_board(spec) and not spec.walkers_return
+
+
+def viewed_fields(spec: GameSpec) -> tuple[Field, ...]:
+    """The fields of an observation that a world keeps as its viewer sees them.
+
+    A shared board has its own place, because every seat's view follows from it. The time and the last joint action are
+    known without a model.
+    """
+    known = TIME, last_actions_field(spec.num_agents, spec.num_actions)
+    is_board = has_shared_board(spec)
+    return tuple(field for field in spec.observation if field not in known and not (is_board and field.planes))
+
+
+def board_shape(spec: GameSpec) -> tuple[int, int, int]:
+    """The shape of the board in a world; zeros without a shared board."""
+    return (spec.height, spec.width, len(spec.planes)) if has_shared_board(spec) else (0, 0, 0)
+
+
+def board_of(game: Game, state: Any) -> UInt8[Array, "height width planes"]:
+    """The shared board of a state, with the players in seat order."""
+    return game.board(state) if has_shared_board(game.spec) else jnp.zeros(board_shape(game.spec), jnp.uint8)
+
+
+def views_of_world(spec: GameSpec, views: Observation) -> Observation | None:
+    """The viewed fields of views; None if there are none."""
+    return {field.name: views[field.name] for field in viewed_fields(spec)} or None
+
+
 def seen_by(spec: GameSpec, transition: Transition, order: Int32[Array, " agents"]) -> Transition:
-    """The transition in another order of seats, for planes and actions alike."""
+    """The transition of all seats as the first seat of `order` sees it: everything in that order of seats."""
     now, after = transition.now, transition.after
-    planes = spec.plane_order(order)
+    board = spec.plane_order(order) if has_shared_board(spec) else slice(None)
+
+    def own(views: Observation | None) -> Observation | None:
+        axes = {field.name: -1 - len(field.shape) for field in viewed_fields(spec)}
+        return views and {name: jnp.take(views[name], order[0], axis=axis) for name, axis in axes.items()}
+
     return Transition(
-        Situation(now.board[..., planes], now.time, now.actions[..., order], now.ended[..., order]),
-        Outcome(after.board[..., planes], after.rewards[..., order], after.ended[..., order]),
+        Situation(now.board[..., board], now.time, now.actions[..., order], now.ended[..., order], own(now.view)),
+        Outcome(after.board[..., board], after.rewards[..., order], after.ended[..., order], own(after.view)),
     )
 
 
@@ -83,6 +131,10 @@ class WorldPrediction(eqx.Module):
     @abstractmethod
     def expected_board(self, spec: GameSpec, now: Situation) -> Float32[Array, "height width planes"]:
         """The probability of each cell of each plane to be on."""
+
+    def expected_view(self, spec: GameSpec, now: Situation) -> Observation | None:
+        """The mean of the viewed fields' features, by field. None for a world of boards."""
+        return None
 
     @abstractmethod
     def losses(self, spec: GameSpec, transition: Transition) -> Metrics:
@@ -146,6 +198,10 @@ class WorldModel(eqx.Module):
     """The parts of its loss, as its prediction names them."""
     is_symmetric: ClassVar[bool] = False
     """Whether it treats the players alike by construction: then it need not be trained in the order of every seat."""
+    learning_rate: ClassVar[float] = 3e-3
+    """Of training on given transitions (`learning.worlds.fit`)."""
+    weight_decay: ClassVar[float | None] = None
+    """Of AdamW, whose rate then falls to zero along a cosine. None: Adam."""
 
     @abstractmethod
     def __call__(self, spec: GameSpec, now: Situation) -> WorldPrediction:

@@ -7,6 +7,7 @@
 from hopplus.agents.named import NAMES
 from hopplus.games.game import Game, capabilities
 from hopplus.learning.config import LearnerConfig
+from hopplus.models.world import has_shared_board
 from hopplus.runs.agents import learner_of
 
 
@@ -30,19 +31,30 @@ def missing(learner: LearnerConfig, game: Game) -> str | None:
         return f"{what} needs events: list them as `events` of the GameSpec"
     if goals.is_latent and "board" not in offered:
         return "learned goals (--goals.kind) encode a board: declare `planes` with kinds in `observation`"
-    if learner.world.is_used:
-        if spec.num_walkers != spec.num_agents:
-            needs = "a learned world (--world.members) needs a board with every player on it"
-            return f"{needs}: declare a `walker` plane for each player in `observation`"
-        if beyond := _beyond_worlds(game):
-            return f"a learned world (--world.members) cannot represent {beyond} yet"
-        if not spec.reward_support:
-            return "a learned world (--world.members) needs the list of possible rewards: declare `reward_support`"
+    return _missing_for_world(learner, game) if learner.world.is_used else None
+
+
+def _missing_for_world(learner: LearnerConfig, game: Game) -> str | None:
+    """The world of fields needs nothing but seats that see alike, where they share it."""
+    spec = game.spec
+    if learner.world.kind == "fields":
+        if not spec.roles or learner.sharing == "independent":
+            return None
+        return "seats in different roles see different things, and a world that they share does not know roles yet"
+    other = "; or give --world.kind fields, which needs neither"
+    if not has_shared_board(spec):
+        needs = "a learned world (--world.members) needs a board with every player on it"
+        return f"{needs}: declare a `walker` plane for each player in `observation`{other}"
+    if beyond := _beyond_cells(game):
+        return f"a learned world (--world.members) cannot represent {beyond} yet; give --world.kind fields, which can"
+    if not spec.reward_support:
+        needs = "a learned world (--world.members) needs the list of possible rewards"
+        return f"{needs}: declare `reward_support`{other}"
     return None
 
 
-def _beyond_worlds(game: Game) -> str | None:
-    """What on the board of a game no world can predict; None if there is nothing."""
+def _beyond_cells(game: Game) -> str | None:
+    """What on the board of a game the world of cells cannot predict; None if there is nothing."""
     if game.spec.walkers_return:
         return "a player that comes back to the board"
     if game.spec.num_blocks > 1:

@@ -68,7 +68,8 @@ def pretrain_world(config: WorldPretrainConfig, out: Path, *, on_epoch: OnEpoch 
                 on_epoch(member * config.epochs + epoch + 1, metrics)
 
         params = init_world(config.world, game.spec, key=init_key)
-        members.append(fit(loss, params, data, epochs=config.epochs, key=fit_key, on_epoch=after_epoch))
+        recipe = {"learning_rate": params.learning_rate, "weight_decay": params.weight_decay}
+        members.append(fit(loss, params, data, epochs=config.epochs, **recipe, key=fit_key, on_epoch=after_epoch))
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
     checkpoints = Checkpoints(out / CHECKPOINTS)
     try:
