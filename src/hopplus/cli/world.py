@@ -61,6 +61,8 @@ def print_world(name: str, result: dict[str, Any], console: Console) -> None:
     if planes:
         one = result["line_ups"]["all"]
         console.print(f"MSE of each plane: {planes}")
-        console.print(f"players that vanish though they stay in the game: {one['vanished'] / max(one['players'], 1):.2%}")
+        console.print(
+            f"players that vanish though they stay in the game: {one['vanished'] / max(one['players'], 1):.2%}"
+        )
     drawn = ", ".join(f"{count} {what}" for what, count in result["impossible_drawn"].items())
     console.print(f"impossible outcomes among the samples: {drawn}")
