@@ -30,9 +30,16 @@ REDUCERS: dict[str, Callable[[list[float]], float]] = {
     "@max": max,
     "@sum": sum,
 }
+
+
+def farther(interval: dict[str, float]) -> float:
+    """The distance from the estimate to the farther end."""
+    return max(interval["high"] - interval["estimate"], interval["estimate"] - interval["low"])
+
+
 FORMATS: dict[str, Callable[[Any, str], str]] = {
     "interval": lambda value, spec: f"{value['estimate']:{spec}} ({value['low']:{spec}} to {value['high']:{spec}})",
-    "±": lambda value, spec: f"{value['estimate']:{spec}} ± {value['high'] - value['estimate']:{spec}}",
+    "±": lambda value, spec: f"{value['estimate']:{spec}} ± {farther(value):{spec}}",
     "yes_no": lambda value, _: "yes" if value else "no",
     "list": lambda value, _: ", ".join(value) or "-",
 }

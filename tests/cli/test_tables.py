@@ -154,9 +154,13 @@ def test_evaluate_adaptation(length):
 def test_crossplay(count):
     players = [f"{RUN}-{number}" for number in range(count)]
     returns = [[SOME] * count] * count
-    printed = drawn(crossplay._print, {"players": players, "returns": returns, "episodes": 200})
+    by_seed = [[[-12.345, -11.645, -13.045]] * count] * count
+    seeds = [3] + [10] * (count - 1)
+    result = {"players": players, "returns": returns, "by_seed": by_seed, "seeds": seeds, "episodes": 200}
+    printed = drawn(crossplay._print, result)
     assert_readable(printed, *players, f"with {count}")
     assert printed.count("-12.35 ±0.70") == count * count
+    assert printed.count("seed by seed") == 1  # only the run with few seeds
 
 
 def test_check():
@@ -194,11 +198,15 @@ def test_study_status(capsys, monkeypatch, tmp_path, many_variants):
 def test_study_report(capsys, monkeypatch, many_variants):
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     score = Interval(-12.345, -13.345, -11.345)
-    one = VariantSummary("four epochs", 20, score, -12.345, -14.345, -10.345, 123_456.7)
+    gap = Interval(1.875, 1.5, 2.25)
+    one = VariantSummary("four epochs", 20, score, -12.456, (-12.345,) * 20, -14.345, -10.345, gap, 123_456.7)
     summaries = [replace(one, name=name) for name in many_variants.variants]
+    summaries[0] = replace(summaries[0], seeds=3, scores=(-11.111, -12.222, -13.333))
     verdict = "not told apart: the difference lies between -0.12 and 0.34"
     study._print(summaries, [Answer(many_variants.questions[0], score, score, verdict)])
-    assert_readable(capsys.readouterr().out, *many_variants.variants, "-13.345 to -11.345", "2057.6")
+    printed = capsys.readouterr().out
+    assert_readable(printed, *many_variants.variants, "-13.345 to -11.345", "-12.456", "1.875", "2057.6")
+    assert printed.count("seed by seed") == 1 and "-11.111  -12.222  -13.333" in printed
 
 
 def test_trials_of_a_study_that_runs(many_variants, tmp_path):

@@ -25,11 +25,21 @@ def labelled_lines(figure):
     return [line for line in figure.axes[0].lines if not str(line.get_label()).startswith("_")]
 
 
-def test_the_interval_is_the_t_interval_worked_by_hand():
-    # 1, 2, 3, 6: mean 3, squares 4 + 1 + 0 + 9 = 14, s = sqrt(14 / 3), t(97.5%, 3) = 3.182446
-    half = 3.182446305284263 * np.sqrt(14 / 3) / 2
-    interval = seed_interval(np.array([1.0, 2.0, 3.0, 6.0]))
+def test_the_interval_worked_by_hand():
+    """Without skewness it is Student's. With skewness the end of the longer tail is Hall's."""
+    # 1, 2, 4, 5: mean 3, squares 4 + 1 + 1 + 4 = 10, s = sqrt(10 / 3), t(97.5%, 3) = 3.182446
+    half = 3.182446305284263 * np.sqrt(10 / 3) / 2
+    interval = seed_interval(np.array([1.0, 2.0, 4.0, 5.0]))
     np.testing.assert_allclose([interval.estimate, interval.low, interval.high], [3, 3 - half, 3 + half], rtol=1e-9)
+    # 1, 2, 3, 6: s = sqrt(14 / 3); cubes -8 - 1 + 27 = 18, skewness 18 / 4 / 3.5^1.5 = 0.687, over sqrt(4) 0.344; 1.5
+    # times that is 0.515, more than the limits 1.7 / 4 = 0.425 and 0.75 / 3.182446 = 0.235669
+    error, limit, student = np.sqrt(14 / 3) / 2, 0.2356678, 3.182446305284263
+    reach = 3 / limit * (1 - np.cbrt(1 - limit * (student + limit / 6)))
+    for sign in (1, -1):
+        interval = seed_interval(sign * np.array([1.0, 2.0, 3.0, 6.0]))
+        ends = sorted(sign * np.array([3 - student * error, 3 + reach * error]))
+        np.testing.assert_allclose([interval.estimate, interval.low, interval.high], [sign * 3, *ends], rtol=1e-5)
+    assert reach > 1.3 * student
 
 
 def test_an_interval_is_of_the_seeds_that_have_a_number():

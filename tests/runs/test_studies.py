@@ -18,7 +18,7 @@ from hopplus.runs.studies import Question, Study, open_study, read_study, run_st
 from hopplus.runs.studies.cluster import failure_file
 from hopplus.runs.studies.study import slug, write_study
 from hopplus.runs.studies.summary import answer, state_of, summarise
-from hopplus_doctor.statistics import bootstrap, improvement, interquartile_mean
+from hopplus_doctor.statistics import improvement, improvement_interval, interquartile_mean
 from runs.ray_cluster import Killer, small_study
 from runs.tiny import assert_same_run, config
 from test_examples import EXAMPLES
@@ -105,9 +105,13 @@ def test_interquartile_means_and_improvement_by_hand():
     scores = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 100.0])
     assert interquartile_mean(scores) == 3.5
     assert improvement(np.array([1.0, 3.0]), np.array([1.0, 2.0])) == (0.5 + 0 + 1 + 1) / 4
-    found = bootstrap(interquartile_mean, scores)
-    assert found.estimate == 3.5 and found.low < 3.5 < found.high < 100
-    assert math.isnan(bootstrap(interquartile_mean, scores[:1]).low)
+    assert math.isnan(improvement_interval(scores, scores[:1]).low)
+    found = improvement_interval(scores + 200, scores)
+    assert found.estimate == 1.0 and found.high == 1.0
+    # (1 - p)^2 = z^2 p (1 - p) (1 + 7 ((1 - p) / (2 - p) + p / (1 + p))) / 64 at the lower end
+    p, z = found.low, 1.959964
+    spread = 1 + 7 * ((1 - p) / (2 - p) + p / (1 + p))
+    assert (1 - p) ** 2 == pytest.approx(z**2 * p * (1 - p) * spread / 64, rel=1e-4)
 
 
 @pytest.fixture(scope="module")

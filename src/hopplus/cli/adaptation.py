@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from hopplus import __version__
 from hopplus.agents.config import PlanningConfig
-from hopplus.cli.figures import plus_minus
+from hopplus.cli.figures import FARTHER, plus_minus, seed_words
 from hopplus.cli.tables import make_table
 from hopplus.cli.verbs.evaluate import AdaptationSettings
 from hopplus.core.devices import use_cores
@@ -37,7 +37,7 @@ from hopplus.runs.oracles import (
 )
 from hopplus.runs.progress import ProgressDisplay, counting_bar
 from hopplus.runs.run import Run, load
-from hopplus_doctor.statistics import mean_of_known, seed_interval
+from hopplus_doctor.statistics import FEW_SEEDS, mean_of_known, seed_interval
 
 SCRIPTED = {"nearest_stag": "NS", "nearest_hare": "NH", "by_belief": "belief", "random": "random"}
 """The yardsticks besides the oracle, and their column names."""
@@ -133,6 +133,7 @@ def figures(returns: np.ndarray, yardsticks: list[Yardsticks]) -> dict[str, Any]
         },
         "by_episode": [_intervals(mean_of_known(one)) for one in by_episode],
         "late": None if late is None else _intervals(mean_of_known(late)),
+        "per_seed": [dict(zip(MANNERS, one, strict=True)) for one in mean_of_known(scaled).T.tolist()],
     }
 
 
@@ -171,8 +172,11 @@ def print_adaptation(name: str, result: dict[str, Any], console: Console) -> Non
         "N nearest_stag, H nearest_hare, R random. Oracle: the best of a PPO responder, always NS, always NH, and "
         "search in the true game with the true co-players; "
         "belief: NS or NH by belief; random: uniform legal play. Normalised, of sampled play: 0 is random, 1 is the "
-        "oracle; norm.: the mean of each column, normalised. ± is half of the 95% interval over seeds."
+        f"oracle; norm.: the mean of each column, normalised. {FARTHER}."
     )
+    if 1 < result["seeds"] < FEW_SEEDS:
+        by_seed = [seed["sampled"] for seed in result["per_seed"]]
+        console.print(f"normalised mean of all line-ups, sampled, seed by seed: {seed_words(by_seed)}")
 
 
 def _measure(oracles: OracleSettings) -> list[Yardsticks]:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from hopplus import __version__
-from hopplus.cli.figures import plus_minus, to_json
+from hopplus.cli.figures import FARTHER, plus_minus, seed_words, to_json
 from hopplus.cli.tables import make_table
 from hopplus.cli.verbs.crossplay import SEARCH, CrossPlay
 from hopplus.core.checks import check_seed
@@ -22,7 +22,7 @@ from hopplus.runs.folder import write_json
 from hopplus.runs.lineups import read_guests
 from hopplus.runs.progress import counting_bar
 from hopplus_doctor.drawing import save_figure
-from hopplus_doctor.statistics import seed_interval
+from hopplus_doctor.statistics import FEW_SEEDS, seed_interval
 
 ACROSS = 4
 """Columns of a table: more do not fit into 80 characters beside the names."""
@@ -53,6 +53,7 @@ def play_pairs(asked: CrossPlay) -> int:
         "players": [guest.name for guest in guests],
         "seeds": [guest.seeds for guest in guests],
         "returns": [[asdict(seed_interval(cell)) for cell in row] for row in returns],
+        "by_seed": [[cell.tolist() for cell in row] for row in returns],
     }
     if asked.out:
         asked.out.mkdir(parents=True, exist_ok=True)
@@ -74,4 +75,8 @@ def _print(result: dict[str, Any], console: Console) -> None:
         for number, (name, row) in enumerate(zip(players, result["returns"], strict=True), start=1):
             table.add_row(str(number), escape(name), *map(plus_minus, row[first : first + ACROSS]))
         console.print(table)
-    console.print("± is half of the 95% interval over seeds. A run with itself: with its other seeds.")
+    console.print(f"{FARTHER} of the first seat. A run with itself: with its other seeds.")
+    for number, (row, seeds) in enumerate(zip(result["by_seed"], result["seeds"], strict=True), start=1):
+        if 1 < seeds < FEW_SEEDS:
+            cells = "; ".join(f"with {column}: {seed_words(cell)}" for column, cell in enumerate(row, start=1))
+            console.print(f"{number}, seed by seed, {cells}")

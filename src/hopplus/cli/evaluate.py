@@ -13,7 +13,7 @@ from rich.markup import escape
 from hopplus import __version__
 from hopplus.agents.config import PlanningConfig
 from hopplus.cli.adaptation import judge_adaptation, print_adaptation
-from hopplus.cli.figures import plus_minus, to_json
+from hopplus.cli.figures import FARTHER, plus_minus, seed_words, to_json
 from hopplus.cli.others import judge_others, judge_saved, print_others, print_saved
 from hopplus.cli.tables import make_table
 from hopplus.cli.verbs.evaluate import Evaluate
@@ -153,10 +153,10 @@ def _print_tables(name: str, result: dict[str, Any], console: Console) -> None:
     table.add_row("mean", "", words(result["interval"]), words(result["interval_greedy"]), *blank)
     console.print(table)
     note = f" {', '.join(events)}: per episode of greedy play." if events else ""
-    console.print(f"± is half of the 95% interval over seeds.{note}")
+    console.print(f"{FARTHER}.{note}")
     for manner in MANNERS:
-        by_seed = "  ".join(f"{seed[manner]:.3f}" for seed in result["per_seed"])
-        console.print(f"{manner}, seed by seed: {by_seed}")
+        by_seed = [seed[manner] for seed in result["per_seed"]]
+        console.print(f"{manner}, seed by seed: {seed_words(by_seed, 3)}")
     if result["trend"]:
         trend = result["trend"]
         console.print(

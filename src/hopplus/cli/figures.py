@@ -1,16 +1,24 @@
 """Format intervals for tables, and results for JSON."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
+
+FARTHER = "± is the distance to the farther end of the 95% interval over seeds"
 
 
 def plus_minus(interval: dict[str, float], digits: int = 2) -> str:
-    """A symmetric interval, as in 2.91 ±0.06; the estimate alone if there is no interval."""
-    estimate, high = interval["estimate"], interval["high"]
+    """An interval by the distance to its farther end, as in 2.91 ±0.06; the estimate alone if there is no interval."""
+    estimate, low, high = (interval[name] for name in ("estimate", "low", "high"))
     if not math.isfinite(estimate):
         return "-"
-    around = f" ±{high - estimate:.{digits}f}" if math.isfinite(high) else ""
+    around = f" ±{max(high - estimate, estimate - low):.{digits}f}" if math.isfinite(high) else ""
     return f"{estimate:.{digits}f}{around}"
+
+
+def seed_words(values: Sequence[float], digits: int = 2) -> str:
+    """The value of each seed, in a row; a dash for an unknown one."""
+    return "  ".join(f"{value:.{digits}f}" if math.isfinite(value) else "-" for value in values)
 
 
 def to_json(result: Any) -> Any:

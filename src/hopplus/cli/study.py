@@ -8,12 +8,13 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 
 from hopplus import __version__
-from hopplus.cli.figures import to_json
+from hopplus.cli.figures import seed_words, to_json
 from hopplus.cli.tables import make_table
 from hopplus.cli.verbs.study import ReportStudy, RunStudy, StudyStatus
 from hopplus.report.study import study_page, study_picture
@@ -26,10 +27,11 @@ from hopplus.runs.studies.summary import (
     answer,
     last_update,
     marl_eval,
+    performance_profile,
     state_of,
     summarise,
 )
-from hopplus_doctor.statistics import Interval
+from hopplus_doctor.statistics import FEW_SEEDS, Interval
 
 MARKS = {"waiting": "dim", "running": "yellow", "done": "green", "failed": "red"}
 
@@ -70,11 +72,11 @@ def print_status(asked: StudyStatus) -> int:
 def write_summary(asked: ReportStudy) -> int:
     """Summarise a study."""
     study, folder = open_study(asked.folder), asked.folder
-    variants = summarise(study, folder)
+    variants = summarise(study, folder, best=asked.best)
     if not variants:
         raise ValueError(f"no trial of {folder} is done yet; see `hopplus study status {folder}`")
     answers = [given for question in study.questions if (given := answer(study, folder, question))]
-    (folder / "study.html").write_text(study_page(study, folder, variants, answers), encoding="utf-8")
+    (folder / "study.html").write_text(study_page(study, folder, variants, answers, best=asked.best), encoding="utf-8")
     study_picture(study, folder, folder / "study.png")
     write_json(folder / "marl_eval.json", marl_eval(study, folder))
     if asked.json:
@@ -83,6 +85,7 @@ def write_summary(asked: ReportStudy) -> int:
             "version": __version__,
             "about": study.about,
             "variants": list(map(asdict, variants)),
+            "profiles": {one.name: list(map(np.ndarray.tolist, performance_profile(one.scores))) for one in variants},
             "answers": list(map(asdict, answers)),
         }
         print(dumps(to_json(result)))
@@ -106,14 +109,19 @@ def _run_first(command: str) -> int:
 
 
 def _print(variants: list[VariantSummary], answers: list[Answer]) -> None:
-    title, interval = "return over the last fifth of training, by seed; IQM: interquartile mean", "95% interval"
-    figures = ("seeds", "IQM", interval, "lowest", "highest", "minutes")
-    table = make_table(title, "variant", *figures, right=figures, whole=(interval, "lowest", "highest"))
+    title = "return over the last fifth of training; IQM: interquartile mean; gap: mean shortfall from the best return"
+    interval = "95% interval"
+    figures = ("seeds", "mean", interval, "IQM", "gap", "minutes")
+    table = make_table(title, "variant", *figures, right=figures, whole=(interval,))
     for one in variants:
-        figures = (f"{one.score.estimate:.3f}", _ends(one.score, 3), f"{one.lowest:.3f}", f"{one.highest:.3f}")
-        table.add_row(escape(one.name), str(one.seeds), *figures, f"{one.seconds / 60:.1f}")
+        figures = (f"{one.score.estimate:.3f}", _ends(one.score, 3), f"{one.interquartile_mean:.3f}")
+        gap = f"{one.optimality_gap.estimate:.3f}"
+        table.add_row(escape(one.name), str(one.seeds), *figures, gap, f"{one.seconds / 60:.1f}")
     console = Console()
     console.print(table)
+    for one in variants:
+        if one.seeds < FEW_SEEDS:
+            console.print(f"{escape(one.name)}, seed by seed: {seed_words(one.scores, 3)}")
     for given in answers:
         console.print(f"{escape(given.question.ask)}  [bold]{escape(given.verdict)}[/]")
         difference, chance = given.difference, given.probability

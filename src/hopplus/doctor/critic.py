@@ -11,7 +11,7 @@ from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.doctor.progress import LONGER, learned
 from hopplus.runs.records import final_by_seat, final_means
 from hopplus_doctor.answer import Finding, Picture, Verdict
-from hopplus_doctor.statistics import Interval, bootstrap, seed_interval
+from hopplus_doctor.statistics import Interval, ratio_interval, seed_interval
 
 ASKS = "what feeds the critic?"
 TO_BLAME = {
@@ -90,10 +90,7 @@ def _by_seed(examined: ExaminedRun, family: str) -> np.ndarray:
 
 
 def _compared(examined: ExaminedRun, name: str, real: np.ndarray, imagined: np.ndarray, picture: Picture) -> Finding:
-    def ratio(one, other):
-        return np.mean(one, -1) / np.maximum(np.abs(np.mean(other, -1)), 1e-9)
-
-    effect = bootstrap(ratio, imagined, real)
+    effect = ratio_interval(imagined, real)
     about = partial(Finding, name, "imagination", "judgement", threshold=FARTHER, effect=effect, picture=picture)
     verdict: Verdict = "broken" if effect.estimate > VERY_FAR else "suspicious" if effect.estimate > FAR else "fine"
     return about(

@@ -23,7 +23,7 @@ from hopplus.runs.folder import read_config
 from hopplus.runs.records import RETURN_TAG, Recorded, final_by_seat, final_means, read_run
 from hopplus.runs.studies import Study, run_study
 from hopplus_doctor.answer import Answer, Finding, OnProgress, Picture, Significance
-from hopplus_doctor.statistics import Interval, bootstrap
+from hopplus_doctor.statistics import Interval, difference_interval
 
 RUNGS = {
     "ppo": "policy",
@@ -126,7 +126,7 @@ def compare(records: dict[str, Recorded], sharing: str, symptom: Symptom) -> lis
 
 def _rung(name: str, sharing: str, symptom: Symptom, base: np.ndarray, values: np.ndarray, picture: Picture) -> Finding:
     scale = 1.0 if symptom == "seats" else max(abs(float(base.mean())), 1e-9)
-    effect = bootstrap(lambda one, other: (np.mean(one, -1) - np.mean(other, -1)) / scale, values, base)
+    effect = difference_interval(values / scale, base / scale)
     p_value = _p_value(values, base) if len(base) > 1 else 1.0
     says = f"{WORDS[symptom]} with {name}: {values.mean():.3g}; of plain PPO: {base.mean():.3g}"
     unit = "of the mean return" if symptom == "seats" else "of plain PPO's"

@@ -17,7 +17,7 @@ from hopplus.report import summary
 from hopplus.runs import records
 from hopplus.runs.records import Recorded
 from hopplus_doctor.drawing import INK, MUTED, add_legend, new_sheet
-from hopplus_doctor.statistics import seed_band
+from hopplus_doctor.statistics import FEW_SEEDS, seed_band
 
 WIDE, SMALL = (5.6, 3.2), (3.1, 2.0)
 """Sizes in inches."""
@@ -59,7 +59,15 @@ def seat_curves(run: Recorded, family: str = records.RETURN_FAMILY, *, size: tup
     sheet, axes = new_sheet(size)
     for tag in _seats_or_complain(run, family):
         seat = summary.seat_index(tag)
-        _draw_run(axes, run, tag, draw.player_colour(seat), draw.player_name(seat), band_alpha=0.08, seeds=False)
+        _draw_run(
+            axes,
+            run,
+            tag,
+            draw.player_colour(seat),
+            draw.player_name(seat),
+            band_alpha=0.08,
+            seeds=run.num_seeds < FEW_SEEDS,
+        )
     axes.set_ylabel(RETURN_LABEL if family == records.RETURN_FAMILY else family)
     _name_steps(axes)
     add_legend(sheet, axes)
@@ -77,7 +85,15 @@ def small_seat_curves(run: Recorded, family: str) -> Figure:
     """A small `seat_curves` without a legend; the colours are those of the players."""
     sheet, axes = new_sheet(SMALL, points=8.0)
     for tag in _seats_or_complain(run, family):
-        _draw_run(axes, run, tag, draw.player_colour(summary.seat_index(tag)), tag, band_alpha=0.08, seeds=False)
+        _draw_run(
+            axes,
+            run,
+            tag,
+            draw.player_colour(summary.seat_index(tag)),
+            tag,
+            band_alpha=0.08,
+            seeds=run.num_seeds < FEW_SEEDS,
+        )
     return sheet
 
 
@@ -131,7 +147,7 @@ def curve_caption(run: Recorded) -> str:
     window, num_seeds = summary.display_window(run.num_updates), run.num_seeds
     if num_seeds > 1:
         seeds = f"Thin lines: the {num_seeds} seeds. Bold: their mean."
-        lines = f"{seeds} Band: the mean's 95% interval over seeds (Student's t)."
+        lines = f"{seeds} Band: the mean's 95% interval over seeds."
     else:
         lines = "One seed, so there is no interval."
     if window == 1:

@@ -16,7 +16,7 @@ from hopplus.report.replay import Replay
 from hopplus.runs import records
 from hopplus.runs.records import Recorded
 from hopplus_doctor.drawing import inline_svg
-from hopplus_doctor.statistics import Interval, seed_interval
+from hopplus_doctor.statistics import FEW_SEEDS, Interval, seed_interval
 from hopplus_doctor.template_environment import template_environment
 
 GROUP_TITLES = {
@@ -151,7 +151,14 @@ def _learning_words(run: Recorded) -> str:
         return ""
     low, high = (summary.number_words(float(each)) for each in (np.nanmin(means), np.nanmax(means)))
     where = f"Over the last {records.FINAL_SHARE:.0%} of training"
-    return f"{where} the lowest seed has a mean return of {low}, the highest of {high}."
+    words = f"{where} the lowest seed has a mean return of {low}, the highest of {high}."
+    return f"{words} {_few_seeds(means.tolist())}" if run.num_seeds < FEW_SEEDS else words
+
+
+def _few_seeds(values: Sequence[float]) -> str:
+    """The values of few seeds in words: their interval is too short if some seeds fail."""
+    shown = ", ".join(map(summary.number_words, values))
+    return f"Seed by seed: {shown}. With fewer than {FEW_SEEDS} seeds, look at these and not at the interval alone."
 
 
 def _seat_pictures(run: Recorded) -> list[Picture]:
@@ -159,6 +166,8 @@ def _seat_pictures(run: Recorded) -> list[Picture]:
         return []
     over, end = "Return of each seat over training", "Return of each seat at the end of training"
     caption = "Means over seeds, with their 95% intervals as bands."
+    if 1 < run.num_seeds < FEW_SEEDS:
+        caption += " Thin lines: seeds."
     return [
         Picture(over, _markup(curves.seat_curves(run), over), caption),
         Picture(end, _markup(curves.seat_boxes(run), end), curves.BOX_CAPTION),
@@ -221,6 +230,9 @@ def _evaluation(evaluation: Mapping[str, Any] | None) -> dict[str, Any] | None:
         f"The final policy has a mean return of {summary.number_words(mean)}{over} with sampled actions, and of "
         f"{summary.number_words(greedy)} with greedy ones. In brackets: 95% intervals."
     )
+    by_seed = [_number(row.get("sampled")) for row in evaluation.get("per_seed", []) if isinstance(row, dict)]
+    if 1 < len(by_seed) < FEW_SEEDS:
+        words += f" Sampled, {_few_seeds(by_seed).replace('Seed', 'seed', 1)}"
     rows = [
         {
             "seat": str(row.get("seat", "-")),

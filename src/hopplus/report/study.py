@@ -14,8 +14,8 @@ from hopplus.runs.command import train_command
 from hopplus.runs.records import Recorded
 from hopplus.runs.studies import Study
 from hopplus.runs.studies.study import RETURNS
-from hopplus.runs.studies.summary import Answer, VariantSummary, read_curve, state_of
-from hopplus_doctor.drawing import INK, MUTED, inline_svg, new_sheet, save_figure
+from hopplus.runs.studies.summary import Answer, VariantSummary, performance_profile, read_curve, state_of
+from hopplus_doctor.drawing import INK, MUTED, add_legend, inline_svg, new_sheet, save_figure
 from hopplus_doctor.template_environment import template_environment
 
 
@@ -27,8 +27,15 @@ class Drawn:
     svg: Markup
 
 
-def study_page(study: Study, folder: Path, variants: Sequence[VariantSummary], answers: Sequence[Answer]) -> str:
-    """The HTML of the whole page."""
+def study_page(
+    study: Study,
+    folder: Path,
+    variants: Sequence[VariantSummary],
+    answers: Sequence[Answer],
+    *,
+    best: float | None = None,
+) -> str:
+    """The HTML of the whole page. `best` is the return that the optimality gaps were measured to, if it was given."""
     metrics = list(dict.fromkeys([RETURNS, *(question.metric for question in study.questions)]))
     states = [(trial, *state_of(trial, folder)) for trial in study.all_trials()]
     content = {
@@ -36,6 +43,9 @@ def study_page(study: Study, folder: Path, variants: Sequence[VariantSummary], a
         "variants": variants,
         "answers": answers,
         "scores": Markup(inline_svg(score_picture(variants), "final returns by variant")),
+        "best": max(one.highest for one in variants) if best is None else best,
+        "best_is_seen": best is None,
+        "profiles": Markup(inline_svg(profile_picture(variants), "performance profiles")),
         "curves": [_drawn(study, folder, metric) for metric in metrics],
         "states": states,
         "commands": {name: train_command(config, Path("RUN")) for name, config in study.variants.items()},
@@ -65,16 +75,33 @@ def _runs(study: Study, folder: Path, metric: str) -> dict[str, Recorded]:
 
 
 def score_picture(variants: Sequence[VariantSummary]) -> Figure:
-    """The interquartile mean of every variant, with its interval and the range of seeds."""
+    """The mean of every variant with its interval, and the seeds."""
     sheet, axes = new_sheet((5.6, 0.9 + 0.32 * len(variants)))
     for row, variant in enumerate(variants):
         colour = draw.player_colour(row)
-        axes.plot([variant.lowest, variant.highest], [row, row], color=MUTED, linewidth=0.8, zorder=2)
+        axes.plot(variant.scores, [row + 0.28] * variant.seeds, "|", color=MUTED, markersize=6, zorder=2)
         axes.plot([variant.score.low, variant.score.high], [row, row], color=colour, linewidth=5, alpha=0.5, zorder=3)
         axes.plot([variant.score.estimate], [row], marker="o", color=INK, markersize=4, zorder=4)
     axes.set_yticks(range(len(variants)), [variant.name for variant in variants])
     axes.set_ylim(len(variants) - 0.5, -0.5)
     axes.set_xlabel("mean return per episode, last fifth of training")
+    return sheet
+
+
+def profile_picture(variants: Sequence[VariantSummary]) -> Figure:
+    """Performance profiles: for every return, the share of a variant's seeds that reach it."""
+    sheet, axes = new_sheet((5.6, 2.8))
+    lowest, highest = (pick(getattr(one, end) for one in variants) for pick, end in ((min, "lowest"), (max, "highest")))
+    margin = 0.05 * (highest - lowest) or 0.05
+    for row, variant in enumerate(variants):
+        scores, shares = performance_profile(variant.scores)
+        steps = [lowest - margin, *scores, highest + margin]
+        axes.step(steps, [1.0, *shares, 0.0], where="pre", color=draw.player_colour(row), label=variant.name)
+    axes.set_ylim(-0.03, 1.03)
+    axes.set_xlim(lowest - margin, highest + margin)
+    axes.set_xlabel("return over the last fifth of training")
+    axes.set_ylabel("share of seeds that reach it")
+    add_legend(sheet, axes)
     return sheet
 
 

@@ -1,9 +1,7 @@
 """The numbers behind the pictures: means and intervals over seeds, smoothing for display, and the comparison of seats.
 
 Seeds are the only independent samples of a run: updates depend on earlier updates, and seats share episodes. So every
-interval here is over seeds, and because seeds are few it is Student's:
-
-    mean +- t(97.5%, n - 1) * s / sqrt(n)
+interval here is over seeds: Student's, with a longer reach on the side of the longer tail.
 """
 
 import numpy as np

@@ -24,11 +24,25 @@ def stands_out(values: np.ndarray) -> tuple[int, Interval, float]:
     if num_seeds < LEAST_SEEDS:
         seat = int(np.abs(mean).argmax())
         return seat, Interval(float(mean[seat]), -np.inf, np.inf), 1.0
-    error = np.maximum(values.std(axis=0, ddof=1) / np.sqrt(num_seeds), 1e-12)
+    error = _errors(values)
     seat = int(np.abs(mean / error).argmax())
-    p_value = min(1.0, 2 * num_seats * float(student.sf(abs(mean[seat]) / error[seat], num_seeds - 1)))
     half = float(student.ppf(1 - 0.025 / num_seats, num_seeds - 1) * error[seat])
-    return seat, Interval(float(mean[seat]), float(mean[seat] - half), float(mean[seat] + half)), p_value
+    interval = Interval(float(mean[seat]), float(mean[seat] - half), float(mean[seat] + half))
+    return seat, interval, float(seat_p_values(values))
+
+
+def seat_p_values(values: np.ndarray) -> np.ndarray:
+    """The p-value of the seat that differs most from 0, for all seats together (Bonferroni), by Student's test.
+
+    `values` are [..., seeds, seats], one p-value for each leading place.
+    """
+    num_seeds, num_seats = values.shape[-2:]
+    scores = np.abs(values.mean(axis=-2) / _errors(values)).max(axis=-1)
+    return np.asarray(np.minimum(1.0, 2 * num_seats * student.sf(scores, num_seeds - 1)))
+
+
+def _errors(values: np.ndarray) -> np.ndarray:
+    return np.maximum(values.std(axis=-2, ddof=1) / np.sqrt(values.shape[-2]), 1e-12)
 
 
 def over_mean(values: np.ndarray) -> np.ndarray:

@@ -54,6 +54,8 @@ class ReportStudy:
 
     folder: Folder
     """The study's folder."""
+    best: float | None = None
+    """The best possible return, to which optimality gaps are measured. None: the highest return of a seed."""
     json: Switch = False
     """Print one line of JSON instead of tables."""
 

@@ -5,6 +5,7 @@ A score is the mean of a metric over the last fifth of training, one number for 
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,13 @@ from hopplus.runs.folder import TIMING
 from hopplus.runs.records import FINAL_SHARE, read_run
 from hopplus.runs.studies.cluster import State, failure_file
 from hopplus.runs.studies.study import RETURNS, Question, Study, Trial
-from hopplus_doctor.statistics import Interval, bootstrap, improvement, interquartile_mean
+from hopplus_doctor.statistics import (
+    Interval,
+    difference_interval,
+    improvement_interval,
+    interquartile_mean,
+    seed_interval,
+)
 
 
 @dataclass(frozen=True)
@@ -34,10 +41,14 @@ class VariantSummary:
     name: str
     seeds: int
     score: Interval
-    """The interquartile mean over seeds, by bootstrap."""
-    mean: float
+    """The mean over seeds."""
+    interquartile_mean: float
+    scores: tuple[float, ...]
+    """The score of each seed."""
     lowest: float
     highest: float
+    optimality_gap: Interval
+    """The mean over seeds of what the score lacks to the best one; 0 for a seed that is at the best one or above."""
     seconds: float
     """Seconds of training, summed over trials."""
 
@@ -48,7 +59,7 @@ class Answer:
 
     question: Question
     difference: Interval
-    """The interquartile mean of the first variant minus that of the second."""
+    """The mean of the first variant minus that of the second."""
     probability: Interval
     """The probability that a seed of the first variant beats one of the second."""
     verdict: str
@@ -101,26 +112,35 @@ def scores_of(curve: Curve) -> np.ndarray:
     return np.nanmean(final, axis=0)
 
 
-def summarise(study: Study, out: Path, metric: str = RETURNS) -> list[VariantSummary]:
-    """The summaries of the variants that have a trial that is done."""
-    summaries = []
-    for name in study.variants:
-        curve = read_curve(study, out, name, metric)
-        if curve is None:
-            continue
-        scores = scores_of(curve)
-        summaries.append(
-            VariantSummary(
-                name,
-                len(scores),
-                bootstrap(interquartile_mean, scores),
-                float(scores.mean()),
-                float(scores.min()),
-                float(scores.max()),
-                sum(training_seconds(out / trial.place) for trial in study.all_trials() if trial.variant == name),
-            )
+def summarise(study: Study, out: Path, metric: str = RETURNS, *, best: float | None = None) -> list[VariantSummary]:
+    """The summaries of the variants that have a trial that is done.
+
+    `best` is the score that optimality gaps are measured to; by default the highest score of a seed in the study.
+    """
+    curves = {name: read_curve(study, out, name, metric) for name in study.variants}
+    scores_by_name = {name: scores_of(curve) for name, curve in curves.items() if curve is not None}
+    highest = max((float(np.nanmax(scores)) for scores in scores_by_name.values()), default=0.0)
+    best = highest if best is None else best
+    return [
+        VariantSummary(
+            name,
+            len(scores),
+            seed_interval(scores),
+            float(interquartile_mean(scores)),
+            tuple(scores.tolist()),
+            float(scores.min()),
+            float(scores.max()),
+            seed_interval(np.maximum(best - scores, 0.0)),
+            sum(training_seconds(out / trial.place) for trial in study.all_trials() if trial.variant == name),
         )
-    return summaries
+        for name, scores in scores_by_name.items()
+    ]
+
+
+def performance_profile(scores: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """The scores in rising order, and the share of seeds that have at least that score."""
+    ordered = np.sort(np.asarray(scores, np.float64))
+    return ordered, 1 - np.arange(len(ordered)) / len(ordered)
 
 
 def training_seconds(folder: Path) -> float:
@@ -135,9 +155,8 @@ def answer(study: Study, out: Path, question: Question) -> Answer | None:
     if curves[0] is None or curves[1] is None:
         return None
     ones, others = (scores_of(curve) for curve in curves if curve)
-    difference = bootstrap(lambda a, b: interquartile_mean(a) - interquartile_mean(b), ones, others)
-    probability = bootstrap(improvement, ones, others)
-    return Answer(question, difference, probability, _verdict(difference, question.compare))
+    difference = difference_interval(ones, others)
+    return Answer(question, difference, improvement_interval(ones, others), _verdict(difference, question.compare))
 
 
 def _verdict(difference: Interval, compare: tuple[str, str]) -> str:
