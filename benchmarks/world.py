@@ -199,10 +199,9 @@ def reward_variance(record: Record) -> float:
 
 def with_floats(record: Record) -> Record:
     """The record with floats in the views, because models without rounding predict floats."""
-    moments = record.transition.now, record.transition.after
-    now, after = (
-        replace(moment, view=jax.tree.map(lambda leaf: leaf.astype(np.float32), moment.view)) for moment in moments
-    )
+    now, after = record.transition.now, record.transition.after
+    views = (jax.tree.map(lambda leaf: leaf.astype(np.float32), moment.view) for moment in (now, after))
+    now, after = replace(now, view=next(views)), replace(after, view=next(views))
     return replace(record, transition=Transition(now, after))
 
 
@@ -297,8 +296,8 @@ def main() -> None:
         print_json({"games": found}, ["jax", "jaxmarl"])
         return
     if given.fields:
-        on_4x4 = partial(one_game, "stag-hunt-4x4", with_self_play=False, sampled=SAMPLED // 10, kinds=("fields",))
-        games = {f"{count:,} transitions": on_4x4(count, 0) for count in given.fields}
+        shared = {"with_self_play": False, "sampled": SAMPLED // 10, "kinds": ("fields",)}
+        games = {f"{count:,} transitions": one_game("stag-hunt-4x4", count, 0, **shared) for count in given.fields}
     elif given.quick:
         games = {"stag-hunt-4x4": one_game("stag-hunt-4x4", 20_000, 8, with_self_play=False, sampled=SAMPLED // 10)}
     else:

@@ -130,8 +130,9 @@ def score(spec: GameSpec, members: WorldModel, transitions: Transition) -> Metri
     ends = jnp.sum(true.ended & playing)
     differ = jnp.any(predicted.board != predicted.board[:1], axis=(0, -1, -2, -3))
     board_error = jnp.mean(wrong, dtype=jnp.float32)
-    if true.view is not None:
-        views = jax.vmap(lambda view: view_error(spec, transitions.now.view, view, true.view))(predicted.view)
+    seen, came = transitions.now.view, true.view
+    if seen is not None and came is not None:
+        views = jax.vmap(lambda view: view_error(spec, seen, view, came))(predicted.view)
         board_error = 1 - (1 - board_error) * (1 - jnp.mean(views))
     return {
         "wm/board_error": board_error,

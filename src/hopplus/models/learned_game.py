@@ -110,10 +110,9 @@ def from_view(spec: GameSpec, observation: Observation, time: Int32[Array, ""] |
 
     `time` is for views that do not show it; without it the state is at the start of an episode.
     """
+    time = jnp.int32(0) if time is None else time
     if spec.has_field(TIME.name):
         time = steps_passed(observation[TIME.name], spec.horizon)
-    elif time is None:
-        time = jnp.int32(0)
     none = jnp.full(spec.num_agents, NO_ACTION, jnp.int32)
     board, left = jnp.zeros(board_shape(spec), jnp.uint8), jnp.zeros(spec.num_agents, bool)
     if has_shared_board(spec):
