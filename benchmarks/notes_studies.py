@@ -111,6 +111,11 @@ def of_variant(run: Recorded) -> dict[str, Any]:
     return found
 
 
+def is_judged(run: Recorded) -> bool:
+    """Whether its worlds were evaluated, with all figures that are needed."""
+    return run.world is not None and "vanished" in run.world["line_ups"]["all"]
+
+
 def summary(study: Study, folder: Path, *, with_worlds: bool) -> dict[str, Any]:
     """What a study found; trials that are not done are left out."""
     variants: dict[str, Any] = {}
@@ -119,7 +124,7 @@ def summary(study: Study, folder: Path, *, with_worlds: bool) -> dict[str, Any]:
         if not trial.is_done(folder):
             PROGRESS.print(f"{place} is not done")
             continue
-        if with_worlds and trial.config.learner.world.is_used and read_run(place).world is None:
+        if with_worlds and trial.config.learner.world.is_used and not is_judged(read_run(place)):
             subprocess.run([*PROGRAM, "evaluate", str(place), "--world"], check=True, stdout=sys.stderr)
         variants[trial.variant] = of_variant(read_run(place))
     answers = [answer(study, folder, question) for question in study.questions]

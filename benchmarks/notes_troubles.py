@@ -66,14 +66,20 @@ def collapse(value_losses: Found, _: Found) -> Found:
 
 
 def boards(value_losses: Found, _: Found) -> Found:
-    """The share of players whom the world puts where no rule allows; the interval is over predictions, not seeds."""
+    """The share of players that jump, are in two cells, come back, or vanish though they stay in the game.
+
+    The most frequent of the four; its interval is over predictions, not over seeds.
+    """
     agent = value_losses["variants"][AGENT]
     judged = agent["world"]["line_ups"]["all"]
-    count, most = judged["transitions"] * len(agent["seats"]), max(judged["impossible"][kind] for kind in IMPOSSIBLE)
+    predictions = judged["transitions"] * len(agent["seats"])
+    counts = {kind: (judged["impossible"][kind], predictions) for kind in IMPOSSIBLE}
+    counts["vanished"] = (judged["vanished"], judged["players"])
+    kind, (most, count) = max(counts.items(), key=lambda item: item[1][0] / item[1][1])
     ends = binomtest(most, count).proportion_ci(method="wilson")
     share = Interval(most / count, float(ends.low), float(ends.high))
     known = appears(share, 0.01, above=True)
-    return {"figure": asdict(share), "bound": 0.01, "appears": known, "impossible": judged["impossible"]}
+    return {"figure": asdict(share), "bound": 0.01, "appears": known, "most_frequent": kind, "counts": counts}
 
 
 def fall(_: Found, long: Found) -> Found:
@@ -86,7 +92,7 @@ TROUBLES: dict[str, tuple[str, Callable[[Found, Found], Found]]] = {
     "value_loss": ("value loss over ppo's", value_loss),
     "seats": ("return of player 1 minus player 4; bound: p of Page's test", seats),
     "collapse": ("top-1 of the opponent model; bound: share of actions never predicted", collapse),
-    "boards": ("share of players in impossible places, the most frequent kind", boards),
+    "boards": ("share of players that jump, double, come back or vanish, the most frequent kind", boards),
     "fall": ("last tenth of a long run over its best tenth", fall),
 }
 

@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, MaxNLocator
+from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from hopplus.report import save_figure
 from hopplus_doctor.drawing import INK, MUTED, PAPER, style_axes
@@ -47,6 +47,14 @@ def name_steps(axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 4, 5, 10]))
 
 
+def use_log_scale(axes: Axes) -> None:
+    """A logarithmic axis with numbers that can be read, also where it spans less than a factor of ten."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
 def draw_curves(
     axes: Axes, variants: Variants, name: str, label: str, *, limits: tuple[float, float] | None = None
 ) -> None:
@@ -57,14 +65,14 @@ def draw_curves(
             continue
         steps, mean, low, high = (np.array(curve[key], float) for key in ("steps", "mean", "low", "high"))
         known = np.isfinite(mean)
-        lowest, highest = limits or (np.min(mean[known], initial=1.0) / 2, np.inf)
+        lowest, highest = limits or (np.min(mean[known], initial=np.inf) / 2, np.inf)
         axes.plot(steps[known], mean[known], color=COLOURS[index % len(COLOURS)], label=variant)
         band = np.clip(low, lowest, highest), np.clip(high, lowest, highest)
-        axes.fill_between(steps, *band, color=COLOURS[index % len(COLOURS)], alpha=0.15, linewidth=0)
+        axes.fill_between(steps, *band, color=COLOURS[index % len(COLOURS)], alpha=0.12, linewidth=0)
     name_steps(axes)
     axes.set_ylabel(label)
     if limits is None:
-        axes.set_yscale("log")
+        use_log_scale(axes)
 
 
 def draw_returns(axes: Axes, variants: Variants) -> None:
@@ -136,7 +144,7 @@ def seats(variants: Variants) -> Figure:
         places = index + np.linspace(-0.3, 0.3, count)
         boxes = axes.boxplot(
             list(by_seat), positions=places, widths=0.5 / count, patch_artist=True, manage_ticks=False,
-            medianprops={"color": INK},
+            medianprops={"color": INK}, flierprops={"markersize": 3},
         )  # fmt: skip
         for seat, box in enumerate(boxes["boxes"]):
             box.set_facecolor(COLOURS[seat])
@@ -196,14 +204,13 @@ def long(variants: Variants) -> Figure:
     found = next(iter(variants.values()))
     names = {"real data": "value_loss_real", "imagined data": "value_loss_imagined"}
     draw_many(places[1], found, names)
-    places[1].set_yscale("log")
+    use_log_scale(places[1])
     places[1].set_ylabel("value loss")
+    places[1].legend(frameon=False, fontsize=POINTS, labelcolor=INK)
     draw_many(places[2], found, recalls_of(found))
     places[2].set_ylabel("recall of the opponent model")
     places[2].set_ylim(-0.02, 1.02)
-    for axes in places[1:]:
-        axes.legend(frameon=False, fontsize=8, labelcolor=INK)
-    return sheet
+    return with_legend(sheet, places[2])
 
 
 def recalls_of(found: dict[str, Any]) -> dict[str, str]:

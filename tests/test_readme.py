@@ -37,6 +37,18 @@ def test_both_readmes_hold_the_same_code_and_commands():
     assert len(re.findall(r"^## ", english, re.MULTILINE)) == len(re.findall(r"^## ", chinese, re.MULTILINE))
 
 
+def test_both_pages_of_the_notes_have_the_same_sections_tables_and_commands():
+    english, chinese = ((ROOT / "docs" / name).read_text() for name in ("notes.md", "notes.zh-CN.md"))
+    for pattern in (
+        r"^(#+) ",
+        r"^<!-- (results:\w+) -->",
+        r"^    ((?:hopplus|python) .*?)(?:\s+#.*)?$",
+        r"^\| `(--.*?)` \|",
+    ):
+        found, wanted = (re.findall(pattern, text, flags=re.MULTILINE) for text in (chinese, english))
+        assert found == wanted and len(found) > 5, pattern
+
+
 def test_every_command_of_the_docs_is_a_verb_that_exists():
     used = {verb for page in PAGES for verb in re.findall(r"^    hopplus (\S+)", page.read_text(), flags=re.MULTILINE)}
     assert used and used <= set(VERBS)

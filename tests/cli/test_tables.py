@@ -123,6 +123,7 @@ def test_evaluate_world():
     keys = ("exact_next_state", "observation_mse", "psnr", "reward_mse", "end_error", "paid_recall", "open_loop_exact")
     planes = [plane.name for plane in make(GAME).spec.planes]
     one = dict.fromkeys(keys, 0.99999) | {"psnr": 48.123, "plane_mse": dict.fromkeys(planes, 1.2345e-5)}
+    one |= {"vanished": 12, "players": 1_200}
     one["by_steps"] = [{"steps": steps, "exact": 1 - steps / 100, "wrong_cells": 0.01} for steps in range(1, 11)]
     result = {
         "worlds": 40,
@@ -130,7 +131,9 @@ def test_evaluate_world():
         "line_ups": {"random play": one, "mixed scripts": one, "self-play": one, "all": one},
         "impossible_drawn": {"jumped": 0, "came back": 0, "walked into a wall": 0, "appeared": 0},
     }
-    assert_readable(drawn(print_world, RUN, result), RUN, "mixed scripts", "100.00%", "48.1 dB", "10: 90.0%", *planes)
+    assert_readable(
+        drawn(print_world, RUN, result), RUN, "mixed scripts", "100.00%", "48.1 dB", "10: 90.0%", "1.00%", *planes
+    )
 
 
 @pytest.mark.parametrize("length", [3, 10])

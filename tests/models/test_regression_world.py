@@ -65,6 +65,7 @@ def test_it_learns_real_transitions_and_is_scored_like_any_world():
     score = lambda one: judge_line_ups(SPEC, partial(sums_of, SPEC, by_world(SPEC, one)), {"all": played()})  # noqa: E731
     figures = [score(one)["all"] for one in (params, after)]
     assert figures[1]["observation_mse"] < 0.75 * figures[0]["observation_mse"]
+    assert figures[0]["vanished"] > 0.9 * figures[0]["players"], "untrained, it puts nobody anywhere"
     exact = [one["exact"] for one in figures[1]["by_steps"]]
     assert len(exact) == 10 and all(one >= other for one, other in pairwise(exact))
     assert exact[0] == pytest.approx(figures[1]["exact_next_state"], abs=1e-6)

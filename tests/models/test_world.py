@@ -198,3 +198,4 @@ def test_the_rules_are_learned():
     assert after["paid_recall"] > 0.9
     assert after["observation_mse"] < before["observation_mse"] / 10
     assert sum(after["impossible"].values()) == 0
+    assert after["vanished"] < 0.02 * after["players"]

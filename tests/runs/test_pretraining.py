@@ -12,9 +12,10 @@ import pytest
 
 from hopplus.agents.config import OpponentsConfig
 from hopplus.learning import learner, offline, pretraining
-from hopplus.learning.config import LearnerConfig
+from hopplus.learning.config import LearnerConfig, ModellingConfig
 from hopplus.learning.offline import make_episodes, save
 from hopplus.learning.pretrain_config import PretrainConfig, Recipe
+from hopplus.learning.pretraining import temperature_in
 from hopplus.models.config import ActorCriticConfig, GoalsConfig, OthersConfig
 from hopplus.runs import pretraining as folders
 from hopplus.runs.config import RunConfig
@@ -232,3 +233,10 @@ def test_a_file_with_too_few_episodes_to_hold_one_out_is_refused(tmp_path, monke
     save(blank_episodes(4), tmp_path / "few.npz")
     with pytest.raises(ValueError, match="episodes"):
         pretrain(replace(CONFIG, epochs=3), tmp_path / "out", episodes=tmp_path / "few.npz")
+
+
+def test_the_temperature_of_symbols_falls_over_the_epochs():
+    config = PretrainConfig(epochs=5, modelling=ModellingConfig(temperature=1.0, final_temperature=0.2))
+    found = [float(temperature_in(config, jnp.int32(epoch))) for epoch in range(5)]
+    np.testing.assert_allclose(found, [1.0, 0.8, 0.6, 0.4, 0.2], rtol=1e-6)
+    assert float(temperature_in(replace(config, epochs=1), jnp.int32(0))) == 1.0

@@ -9,15 +9,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float32
 from rich.console import Console
 from rich.live import Live
 
+from hopplus.agents.opponents import opponent_inputs
 from hopplus.agents.player import Player
 from hopplus.cli.keyboard import Keyboard
 from hopplus.cli.verbs.play import Play
 from hopplus.games.coplayers import Lineup
 from hopplus.games.draw import Frame, frames, terminal
-from hopplus.games.game import NO_ACTION, Game
+from hopplus.games.fields import Observation
+from hopplus.games.game import NO_ACTION, Game, views_of_others
 from hopplus.games.lineups import lineup, seat_names, split
 from hopplus.games.pictures import save_gif, save_picture
 from hopplus.games.presets import PRESETS, make
@@ -74,9 +77,13 @@ def _step_by_step(game: Game, players: Lineup, person: int | None, seed: int) ->
 
     @jax.jit
     def look(state, policy_state):
-        legal = game.legal(state)
-        probabilities, policy_state = players(game.observe(state), legal, policy_state)
-        return game.board(state), game.terminated(state), legal, probabilities, policy_state
+        legal, views = game.legal(state), game.observe(state)
+        probabilities, policy_state = players(views, legal, policy_state)
+        beliefs = {
+            seat: read_beliefs(player, jax.tree.map(lambda leaf, seat=seat: leaf[seat], views), policy_state[group])
+            for seat, (player, group) in believers.items()
+        }
+        return game.board(state), game.terminated(state), legal, beliefs, probabilities, policy_state
 
     @jax.jit
     def act(state, probabilities, chosen, key):
@@ -91,11 +98,11 @@ def _step_by_step(game: Game, players: Lineup, person: int | None, seed: int) ->
     actions = np.full(game.spec.num_agents, NO_ACTION)
     with Keyboard(game.spec) if person is not None else nullcontext() as keyboard:
         for step in range(game.spec.horizon + 1):
-            board, terminated, legal, probabilities, policy_state = look(state, policy_state)
-            board, terminated, legal = jax.device_get((board, terminated, legal))
+            board, terminated, legal, beliefs, probabilities, policy_state = look(state, policy_state)
+            board, terminated, legal, beliefs = jax.device_get((board, terminated, legal, beliefs))
             notes = tuple(
-                f"{seat + 1} has left" if terminated[seat] else belief_words(seat, player, policy_state[group])
-                for seat, (player, group) in believers.items()
+                f"{seat + 1} has left" if terminated[seat] else belief_words(seat, player, beliefs[seat])
+                for seat, (player, _) in believers.items()
             )
             yield Frame(board, step, actions, rewards, returns, terminated, notes)
             if terminated.all() or step == game.spec.horizon:
@@ -112,23 +119,35 @@ def _step_by_step(game: Game, players: Lineup, person: int | None, seed: int) ->
 
 
 def believing_seats(players: Lineup) -> dict[int, tuple[Player, int]]:
-    """The trained players whose goals have names, by seat, each with its place in the line-up's state."""
+    """The trained players with opponent models, by seat, each with its place in the line-up's state."""
     found = {}
     for group, (policy, seats) in enumerate(players.groups()):
-        if isinstance(policy, Player) and policy.config.is_used and policy.goals.names:
+        if isinstance(policy, Player) and policy.config.is_used:
             found |= {int(seat): (policy, group) for seat in seats}
     return dict(sorted(found.items()))
 
 
-def belief_words(seat: int, player: Player, state: Any) -> str:
-    """What a player believes about each co-player, in a line."""
-    goals = np.asarray(state.goals)[0]
-    num_agents = len(goals) + 1
+def read_beliefs(player: Player, view: Observation, state: Any) -> Float32[Array, "others entries"]:
+    """What a player believes about each co-player: its goal, or its next action where goals have no names.
+
+    `state` is that of the player's group, which is alone in it.
+    """
+    goals = state.goals[0]
+    if player.goals.names:
+        return goals
+    inputs = opponent_inputs(player.game, views_of_others(player.game.spec, view))
+    return jnp.where(inputs.legal, player.goals.expected(player.opponents, inputs, goals), 0.0)
+
+
+def belief_words(seat: int, player: Player, beliefs: np.ndarray) -> str:
+    """What `read_beliefs` found, in a line."""
+    num_agents = len(beliefs) + 1
+    names = player.goals.names or player.game.spec.action_names
     parts = [
-        f"{(seat + 1 + index) % num_agents + 1} {player.goals.names[one.argmax()]} {one.max():.0%}"
-        for index, one in enumerate(goals)
+        f"{(seat + 1 + index) % num_agents + 1} {names[one.argmax()]} {one.max():.0%}"
+        for index, one in enumerate(beliefs)
     ]
-    return f"{seat + 1} believes: {', '.join(parts)}"
+    return f"{seat + 1} {'believes' if player.goals.names else 'predicts'}: {', '.join(parts)}"
 
 
 def _show(game: Game, moments: Iterator[Frame], names: list[str], seconds: float, console: Console) -> list[Frame]:

@@ -59,5 +59,7 @@ def print_world(name: str, result: dict[str, Any], console: Console) -> None:
     console.print(f"exact for so many steps in a row, on its own predictions: {ahead}")
     planes = "  ".join(f"{plane} {mse:.1e}" for plane, mse in result["line_ups"]["all"]["plane_mse"].items())
     console.print(f"MSE of each plane: {planes}")
+    one = result["line_ups"]["all"]
+    console.print(f"players that vanish though they stay in the game: {one['vanished'] / max(one['players'], 1):.2%}")
     drawn = ", ".join(f"{count} {what}" for what, count in result["impossible_drawn"].items())
     console.print(f"impossible outcomes among the samples: {drawn}")

@@ -205,6 +205,8 @@ def _figures(spec: GameSpec, sums: dict[str, Any]) -> dict[str, Any]:
             {"steps": steps + 1, "exact": float(exact), "wrong_cells": float(wrong)}
             for steps, (exact, wrong) in enumerate(zip(in_a_row, wrong_cells, strict=True))
         ],
+        "players": int(sums["players"]),
+        "vanished": int(sums["vanished"]),
         "impossible": {name: int(value) for name, value in zip(IMPOSSIBLE, sums["impossible"], strict=True)},
     }
 
@@ -228,6 +230,10 @@ def sums_of(spec: GameSpec, predict: Predict, record: Record) -> dict[str, Array
     right = (reward_errors < SAME_REWARD) & (predicted.outcome.ended == true.ended)
     open_loop, wrong_cells, whole = _open_loop(predict, record)
     impossible_kinds = everywhere(partial(impossible, spec))(transition.now, predicted.outcome)
+    present, predicted_present = (
+        everywhere(lambda board: world.on_board(board[..., : spec.num_walkers]))(boards)
+        for boards in (true.board, predicted.outcome.board)
+    )
     return {
         "count": jnp.sum(valid),
         "exact": counted(everywhere(same)(predicted.outcome, true)),
@@ -239,6 +245,8 @@ def sums_of(spec: GameSpec, predict: Predict, record: Record) -> dict[str, Array
         "open_loop": jnp.sum(open_loop & whole, (0, 1)),
         "open_loops": jnp.sum(whole, (0, 1)),
         "wrong_cells": jnp.sum(jnp.where(whole, wrong_cells, 0.0), (0, 1)),
+        "players": counted(jnp.sum(present, axis=-1)),
+        "vanished": counted(jnp.sum(present & ~predicted_present, axis=-1)),
         "impossible": jnp.sum(jnp.where(valid[..., None], impossible_kinds, 0), (0, 1)),
     }
 

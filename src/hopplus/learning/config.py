@@ -95,7 +95,7 @@ class ModellingConfig:
     temperature: float = 1.0
     """Of Gumbel-softmax, for symbols, at the start of a run."""
     final_temperature: float = 1.0
-    """The same at its end; in between it falls evenly."""
+    """The same at its end, or in the last epoch of a pretraining; in between it falls evenly."""
     max_grad_norm: float = 0.0
     """A larger gradient of the model of actions, of the posterior or of the prior is scaled down to this norm, for each
     learner; 0: never."""

@@ -139,15 +139,18 @@ def update(
     *,
     train_prior: bool,
     remaining: Float32[Array, ""],
+    temperature: Float32[Array, ""] | None = None,
     keys: Key[Array, " seats"],
 ) -> tuple[Trained, Metrics]:
     """All gradient steps of one learner; `remaining` is the share of the schedule that is left.
 
-    The settings are those of one seat; every seat counts as much in the loss.
+    The temperature follows the same schedule if none is given. The settings are those of one seat; every seat counts as
+    much in the loss.
     """
     settings, transform = config.modelling, optimizer()
     rate = falling(settings.learning_rate, FINAL_RATE, remaining)
-    temperature = settings.final_temperature + (settings.temperature - settings.final_temperature) * remaining
+    if temperature is None:
+        temperature = temperature_left(settings, remaining)
     num_rows = batch.goal_data.valid.shape[1] if batch.goal_data else 1
     rows_each = max(min(settings.minibatch_envs, num_rows // settings.minibatches), 1)
     rows_keys, steps_keys = jax.vmap(lambda key: tuple(jax.random.split(key)))(keys)
@@ -178,6 +181,11 @@ def update(
 
     opponents, metrics = jax.lax.scan(one_step, opponents, jnp.arange(settings.minibatches))
     return opponents, jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), metrics) | _counts(settings, batch)
+
+
+def temperature_left(config: ModellingConfig, remaining: Float32[Array, ""]) -> Float32[Array, ""]:
+    """The temperature of Gumbel-softmax when this share of the schedule is left."""
+    return config.final_temperature + (config.temperature - config.final_temperature) * remaining
 
 
 def _counts(config: ModellingConfig, batch: OpponentBatch) -> Metrics:

@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Key
+from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.agents import opponents as opponent_models
 from hopplus.agents.goals import goal_model
@@ -158,7 +158,8 @@ class Trainer:
         one_seat = jax.tree.map(lambda leaf: leaf[None], ((examples,), data if targets else None, targets))
         batch = OpponentBatch(one_seat[0], data.valid.size, *one_seat[1:])
         update = partial(opponents.update, self.learner, state.opponents, batch, train_prior=True)
-        trained, metrics = update(remaining=jnp.float32(1), keys=update_key[None])
+        temperature = temperature_in(self.config, state.num_epochs)
+        trained, metrics = update(remaining=jnp.float32(1), temperature=temperature, keys=update_key[None])
         return replace(state, opponents=trained), metrics
 
     def epoch(self, state: PretrainState) -> tuple[PretrainState, dict[str, float]]:
@@ -175,6 +176,12 @@ class Trainer:
         means = {name: float(np.mean([each[name] for each in rows_of_metrics])) for name in names}
         state = replace(state, num_epochs=state.num_epochs + 1)
         return state, {name: value for name, value in means.items() if not name.startswith(("count", "buffer"))}
+
+
+def temperature_in(config: PretrainConfig, epoch: Int32[Array, ""]) -> Float32[Array, ""]:
+    """The temperature of symbols in an epoch, counted from 0: the final one is that of the last epoch."""
+    remaining = 1 - epoch / jnp.maximum(config.epochs - 1, 1)
+    return opponents.temperature_left(config.modelling, remaining.astype(jnp.float32))
 
 
 def offline_targets(config: ModellingConfig, models: OpponentModels, data: Material) -> GoalTargets:

@@ -16,8 +16,9 @@ class Play:
     seats: str | None = None
     """The players of the seats, in order, as in
     nearest_stag,patient_stag(3),noisy(nearest_hare,0.1),random. A run folder, as in runs/a, seats its trained player
-    (runs/a:2 that of its second seat), and shows what it believes. A seat called `keyboard` is yours: arrows or
-    wasd move, e hunts or removes, space stays, digits choose an action, q quits."""
+    (runs/a:2 that of its second seat), and shows what it believes: its co-players' goals, or their next actions. A seat
+    called `keyboard` is yours: arrows or wasd move, e hunts or removes, space stays, digits choose an action, q
+    quits."""
     seed: int = 0
     """The seed of the spawns and of all random numbers."""
     out: Path | None = None
