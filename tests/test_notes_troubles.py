@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hopplus.evaluation.statistics import Interval
+from hopplus_doctor.statistics import Interval
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 ACTIONS = ("up", "down", "left", "right", "stay", "hunt_stag", "hunt_hare")
