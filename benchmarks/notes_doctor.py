@@ -17,8 +17,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hopplus.doctor.answer import VERDICTS
 from hopplus.runs.studies.study import Trial, open_study
+from hopplus_doctor.answer import VERDICTS
 from measure import PROGRAM, PROGRESS, print_json, print_table, write_result
 
 RESULT = Path(__file__).resolve().parent.parent / "results" / "notes_doctor.json"

@@ -132,7 +132,13 @@ def summary(study: Study, folder: Path, *, with_worlds: bool) -> dict[str, Any]:
         "about": study.about,
         "variants": variants,
         "answers": [
-            {"ask": one.question.ask, "compare": one.question.compare, **asdict(one.difference), "verdict": one.verdict}
+            {
+                "ask": one.question.ask,
+                "compare": one.question.compare,
+                "difference": asdict(one.difference),
+                "probability": asdict(one.probability),
+                "verdict": one.verdict,
+            }
             for one in answers
             if one is not None
         ],

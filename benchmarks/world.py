@@ -296,7 +296,7 @@ def main() -> None:
         print_json({"games": found}, ["jax", "jaxmarl"])
         return
     if given.fields:
-        shared = {"with_self_play": False, "sampled": SAMPLED // 10, "kinds": ("fields",)}
+        shared: dict[str, Any] = {"with_self_play": False, "sampled": SAMPLED // 10, "kinds": ("fields",)}
         games = {f"{count:,} transitions": one_game("stag-hunt-4x4", count, 0, **shared) for count in given.fields}
     elif given.quick:
         games = {"stag-hunt-4x4": one_game("stag-hunt-4x4", 20_000, 8, with_self_play=False, sampled=SAMPLED // 10)}

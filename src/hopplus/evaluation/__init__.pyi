@@ -9,6 +9,5 @@ from hopplus.evaluation.selfplay import Played as Played
 from hopplus.evaluation.selfplay import play as play
 from hopplus.evaluation.series import play_series as play_series
 from hopplus_doctor.statistics import Interval as Interval
-from hopplus_doctor.statistics import bootstrap as bootstrap
 from hopplus_doctor.statistics import interquartile_mean as interquartile_mean
 from hopplus_doctor.statistics import seed_interval as seed_interval

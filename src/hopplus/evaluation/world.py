@@ -242,7 +242,7 @@ def sums_of(spec: GameSpec, predict: Predict, record: Record) -> dict[str, Array
     """Counts and sums of errors, which add up over records and which the figures are computed from."""
     transition, valid = record.transition, record.valid
 
-    def everywhere(fn):
+    def everywhere(fn: Any) -> Any:
         return jax.vmap(jax.vmap(fn))
 
     predicted = everywhere(predict)(transition.now)

@@ -132,7 +132,7 @@ class FieldsPrediction(WorldPrediction):
 
     def expected_board(self, spec, now):
         board = next((self.fields[field.name] for field in _board_fields(spec)), None)
-        return now.board.astype(jnp.float32) if board is None else jax.nn.sigmoid(board)
+        return now.board.astype(jnp.float32) if not isinstance(board, jax.Array) else jax.nn.sigmoid(board)
 
     def expected_view(self, spec, now):
         view = now.view or {}

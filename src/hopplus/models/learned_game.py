@@ -110,17 +110,17 @@ def from_view(spec: GameSpec, observation: Observation, time: Int32[Array, ""] |
 
     `time` is for views that do not show it; without it the state is at the start of an episode.
     """
-    time = jnp.int32(0) if time is None else time
+    now = jnp.int32(0) if time is None else time
     if spec.has_field(TIME.name):
-        time = steps_passed(observation[TIME.name], spec.horizon)
+        now = steps_passed(observation[TIME.name], spec.horizon)
     none = jnp.full(spec.num_agents, NO_ACTION, jnp.int32)
     board, left = jnp.zeros(board_shape(spec), jnp.uint8), jnp.zeros(spec.num_agents, bool)
     if has_shared_board(spec):
         board = next(observation[field.name] for field in spec.observation if field.planes)
     if shows_who_left(spec):
         left = ~on_board(board[..., : spec.num_walkers])
-    last_actions, ended = observation.get("last_actions", none), left | (time >= spec.horizon)
-    return WorldState(board, time, last_actions, ended, views_of_world(spec, observation))
+    last_actions, ended = observation.get("last_actions", none), left | (now >= spec.horizon)
+    return WorldState(board, now, last_actions, ended, views_of_world(spec, observation))
 
 
 def views_of_seats(
