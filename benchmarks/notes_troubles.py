@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import binomtest
 
-from hopplus.evaluation.statistics import Interval, seed_interval
+from hopplus_doctor.statistics import Interval, seed_interval
 from measure import interval_words, print_json, print_table, write_result
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"

@@ -14,9 +14,9 @@ from zlib import crc32
 
 import numpy as np
 
-from hopplus.evaluation.statistics import mean_of_known
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import METRICS, TENSORBOARD, TIMING, write_whole
+from hopplus_doctor.statistics import mean_of_known
 
 MEAN_HAS_A_NAME = {"charts/episodic_return"}
 """Tags whose mean over seats is called `/mean`; for all others the plain tag is the mean."""
