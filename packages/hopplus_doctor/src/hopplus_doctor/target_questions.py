@@ -90,6 +90,13 @@ def rollout_of(recording: Recording, group: str) -> Rollout | None:
     if truncated is None:  # an episode that begins anew without an end may have been cut off: its value is not known
         resets = recording.get(group, "resets")
         truncated = np.zeros(values.shape, bool) if resets is None else shifted(resets, -1)
+        if (truncated & ~terminated).any():  # so the last step may have been cut off too
+            truncated[..., -1] = True
+            final = (
+                unknown
+                if final is None
+                else np.where(np.arange(values.shape[-1]) < values.shape[-1] - 1, final, np.nan)
+            )
     truncated = truncated & ~terminated
     there = recording.get(group, "in_game")
     if there is not None:  # a seat that left plays no step in between; its own end is marked
