@@ -51,7 +51,7 @@ from hopplus.runs.config import RunConfig
 from hopplus.runs.training import train
 from measure import PROGRESS, print_json, print_table
 
-GAMES = {
+GAMES: dict[str, Any] = {
     "stag-hunt-4x4": {"transitions": 50_000, "epochs": 12},
     "stag-hunt-8x8-obstacles": {"transitions": 500_000, "epochs": 3},
     "snowdrift-8x8": {"transitions": 500_000, "epochs": 3},
