@@ -302,7 +302,7 @@ def run_folder() -> str:
 def examples(root: Path) -> str:
     """The page of all examples, in full."""
     parts = [EXAMPLES]
-    for path in sorted((root / "examples").iterdir()):
+    for path in sorted((root / "examples").rglob("*")):
         if path.suffix in (".py", ".toml"):
             language = {".py": "python", ".toml": "toml"}[path.suffix]
             parts.append(f"## {path.name}\n\n```{language}\n{path.read_text(encoding='utf-8')}```\n")

@@ -1,20 +1,21 @@
-"""The doctor of training and environments: it needs NumPy, and neither JAX nor PyTorch."""
+"""Finds out what is wrong with multi-agent training, from recordings, logs or environments; without JAX or PyTorch."""
 
 from typing import TYPE_CHECKING, Any
 
 from hopplus_doctor.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from hopplus_doctor.recorder import Recorder
+    from hopplus_doctor.recorder import Recorder, checksum
 
-__all__ = ["Recorder", "__version__"]
+__all__ = ["Recorder", "__version__", "checksum"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Recorder":  # imports NumPy, which a command's help does not need
-        from hopplus_doctor.recorder import Recorder
+    """The recorder imports NumPy, which the help of a command does not need."""
+    if name in ("Recorder", "checksum"):
+        from hopplus_doctor import recorder
 
-        return Recorder
+        return getattr(recorder, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
