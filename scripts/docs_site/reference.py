@@ -56,7 +56,7 @@ RUN_FOLDER = """# Run folder
 """
 EXAMPLES = """# Examples
 
-The files of the folder `examples`. Tests run all of them.
+The files of the folder `examples`, in full.
 """
 FAULTS_PAGE = """# Planted faults
 
@@ -302,10 +302,11 @@ def run_folder() -> str:
 def examples(root: Path) -> str:
     """The page of all examples, in full."""
     parts = [EXAMPLES]
-    for path in sorted((root / "examples").rglob("*")):
+    for path in sorted((root / "examples").rglob("*.*")):
         if path.suffix in (".py", ".toml"):
             language = {".py": "python", ".toml": "toml"}[path.suffix]
-            parts.append(f"## {path.name}\n\n```{language}\n{path.read_text(encoding='utf-8')}```\n")
+            place = path.relative_to(root).as_posix()
+            parts.append(f"## {path.name}\n\n`{place}`\n\n```{language}\n{path.read_text(encoding='utf-8')}```\n")
     return "\n".join(parts)
 
 
