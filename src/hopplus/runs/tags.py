@@ -32,7 +32,7 @@ TAGS: dict[str, str] = {
     "policy/clip_fraction": "Share of samples whose probability ratio was clipped.",
     "policy/explained_variance": "1 minus the variance of the critic's errors over that of its targets; real samples.",
     "policy/gradient_norm": "Norm of the gradient before it is scaled down.",
-    "policy/auxiliary_loss": "Loss of liam's decoder: squared error of the others' views, cross-entropy of their actions.",
+    "policy/auxiliary_loss": "Loss of liam's decoder: error of the others' views, cross-entropy of their actions.",
     "policy/steps": "Gradient steps of the update.",
     "policy/finite": "1 if all parameters are finite; otherwise the run stops.",
     **{f"{name}_{kind}": f"{word} {of}." for name, of in SPREAD_OF.items() for kind, word in SPREAD.items()},
