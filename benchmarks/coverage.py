@@ -31,7 +31,7 @@ from hopplus_doctor.statistics import (
     interquartile_mean,
     mean_interval,
     page_score,
-    ratio_interval,
+    ratio_band,
     seed_band,
 )
 from measure import PROGRESS, print_json, print_table, write_result
@@ -107,11 +107,6 @@ def trimmed_t(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return around(ordered[:, cut : seeds - cut].mean(axis=1), error, kept - 1)
 
 
-def ratio_ends(ones: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    found = [ratio_interval(*pair) for pair in zip(ones, others, strict=True)]
-    return np.array([one.low for one in found]), np.array([one.high for one in found])
-
-
 def intervals(shape: str, seeds: int, studies: int, random: np.random.Generator) -> dict[str, float]:
     """The coverage of every interval for one shape and number of seeds."""
     size, many = (studies, seeds), drawn(shape, random, (200_000,))
@@ -120,7 +115,6 @@ def intervals(shape: str, seeds: int, studies: int, random: np.random.Generator)
     middle = float(interquartile_mean(many))
     few, common = slice(0, studies // 10), random.normal(size=size)
     again = resampled(ones[few], random)
-    fewer = slice(0, studies // 20)
     paired, base = 3 + 0.3 * ones + 0.2 * common, 2 + 0.2 * common
     return {
         "mean": held(seed_band(ones), 0.0),
@@ -128,7 +122,7 @@ def intervals(shape: str, seeds: int, studies: int, random: np.random.Generator)
         "difference, other normal": held(difference_band(ones, 0.5 * normal), 0.0),
         "improvement": held(improvement_band(ones, others), 0.5),
         "improvement, one is better": held(improvement_band(ones, others - 1), beaten),
-        "ratio": held(ratio_ends(paired[fewer], base[fewer]), 1.5),
+        "ratio": held(ratio_band(paired, base), 1.5),
         "tried: mean, Student": held(student_means(ones), 0.0),
         "tried: mean, bootstrap": held(percentile(lambda x: x.mean(axis=2), again), 0.0),
         "tried: mean, bootstrap-t": held(bootstrap_t(ones[few], again), 0.0),

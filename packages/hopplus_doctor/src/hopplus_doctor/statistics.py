@@ -169,11 +169,21 @@ def difference_interval(ones: np.ndarray, others: np.ndarray) -> Interval:
     return Interval(float(band.mean), float(band.low), float(band.high))
 
 
+def ratio_band(ones: np.ndarray, others: np.ndarray) -> Band:
+    """The ratio of two means over the same seeds, the last axis; of the other mean's absolute value.
+
+    The interval is that of one - ratio x other, by seed, over the other's mean.
+    """
+    mean = others.mean(axis=-1, keepdims=True)
+    size, sign = np.maximum(np.abs(mean), 1e-9), np.where(mean < 0, -1.0, 1.0)
+    ratio = ones.mean(axis=-1, keepdims=True) / size
+    return seed_band(ratio + (ones - ratio * sign * others) / size)
+
+
 def ratio_interval(ones: np.ndarray, others: np.ndarray) -> Interval:
-    """The ratio of two means over the same seeds: the interval is that of one - ratio x other over the other's mean."""
-    mean = max(abs(float(others.mean())), 1e-9)
-    ratio = float(ones.mean()) / mean
-    return seed_interval(ratio + (ones - ratio * others * np.sign(others.mean() or 1.0)) / mean)
+    """`ratio_band` of two groups without further axes."""
+    band = ratio_band(ones, others)
+    return Interval(float(band.mean), float(band.low), float(band.high))
 
 
 def interquartile_mean(scores: np.ndarray) -> np.ndarray:
