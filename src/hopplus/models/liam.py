@@ -72,12 +72,12 @@ def init_liam(config: ActorCriticConfig, spec: GameSpec, *, key: Key[Array, ""])
     """A policy that starts almost uniform, and a critic that starts near zero."""
     keys = jax.random.split(key, 6)
     size, width, last = num_features(spec.observation), config.memory_size, config.hidden[-1]
-    told = (spec.num_agents - 1) * (size + spec.num_actions)
+    num_outputs = (spec.num_agents - 1) * (size + spec.num_actions)
     return Liam(
         before=init_mlp(size, config.hidden[:1], key=keys[0]),
         encoder=init_gru(config.hidden[0], width, key=keys[1]),
         decoder=init_mlp(width, config.hidden[-1:], key=keys[2]),
-        decoder_head=init_heads(last, [0.1] * told, key=keys[3]),
+        decoder_head=init_heads(last, [0.1] * num_outputs, key=keys[3]),
         trunk=init_mlp(size + width, config.hidden, key=keys[4]),
         heads=init_heads(last, [0.01] * spec.num_actions + [1.0], key=keys[5]),
         fields=spec.observation,
