@@ -357,4 +357,5 @@ def test_drawing_knows_no_game_no_learner_and_no_pyplot(module):
     imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     assert "matplotlib.pyplot" not in imported
     allowed = {"hopplus.games", "hopplus.games.game", "hopplus.games.draw", "hopplus.games.shapes"}
+    allowed.add("hopplus_doctor.names")  # names and colours of players
     assert {name for name in imported if name.startswith("hopplus")} <= allowed
