@@ -267,7 +267,7 @@ def test_an_agent_named_in_python_is_that_agent(agent):
 
 
 def test_an_agent_that_does_not_exist_is_named():
-    with pytest.raises(ValueError, match="there is no agent called 'hopp'; the agents are ppo, omg"):
+    with pytest.raises(ValueError, match="there is no agent called 'hopp'; the agents are ppo, mappo"):
         RunConfig.for_agent("hopp")
 
 

@@ -83,7 +83,7 @@ def test_a_variants_switch_counts_whichever_way_the_study_turns_it(file):
     [
         (("[variants]", "[variant]"), "has the key 'variant'; the keys are about, before, flags"),
         (("trials = 2", "trials = 0"), "trials is 0; give 1 or more"),
-        (('"ppo"', '"sarsa"'), "variant 'often' starts with 'sarsa'; start with an agent: ppo, omg"),
+        (('"ppo"', '"sarsa"'), "variant 'often' starts with 'sarsa'; start with an agent: ppo, mappo"),
         (('"ppo"', '"ppo fast"'), "variant 'often' has flags that cannot be used; correct what is"),
         (
             ('"ppo"', '"ppo --ppo.epoch 1"'),
