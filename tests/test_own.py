@@ -217,7 +217,7 @@ def test_a_default_object_is_saved_by_its_name():
         (["--planning.kind", "trees"], "--planning.kind is trees; give one of none, one_step, search, or MODULE"),
         (["--goals.kind", "wishes"], "--goals.kind is wishes; give one of none"),
         (["--others.network", "lstm"], "--others.network is lstm; give one of mixture, or MODULE:FACTORY"),
-        (["--world.kind", "fields"], "--world.kind is fields; give one of cells, fields, regression, or MODULE:FACTORY"),
+        (["--world.kind", "field"], "--world.kind is field; give one of cells, fields, regression, or MODULE:FACTORY"),
         (["--co-players", "own_script:Nobody"], "cannot load the script 'own_script:Nobody'"),
         (["--co-players", "own_game:Commons"], "'own_game:Commons' gives a Commons; give a factory that returns"),
     ],

@@ -1,5 +1,6 @@
 """Every sentence of the rules of the coin game, with the tests that fail where it is broken."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -168,7 +169,7 @@ def test_every_seat_sees_its_own_coin_first():
 def test_events_tell_own_coins_from_those_of_others():
     state = coined(THREE, players=[(1, 1), (1, 3), (0, 3)], coins=[(1, 2), (3, 0), (0, 2)])
     after, rewards = step(THREE, state, RIGHT, LEFT, LEFT)
-    events = THREE.events(state, after.last_actions, after, np.asarray(rewards, np.float32))
+    events = THREE.events(state, after.last_actions, after, jnp.asarray(rewards, jnp.float32))
     assert [event.name for event in THREE.spec.events] == ["own_coins", "others_coins"]
     assert events.tolist() == [[True, False, True], [False, True, False]]
 

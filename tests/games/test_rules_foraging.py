@@ -2,6 +2,7 @@
 
 from itertools import permutations
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -169,7 +170,7 @@ def test_the_horizon_ends_the_episode_for_all():
 def test_events_name_the_level_of_the_food():
     state = camp(GAME, {(1, 1): 1, (1, 3): 2, (3, 1): 1}, {(1, 2): 3, (3, 2): 1})
     after, rewards = step(GAME, state, LOAD, LOAD, LOAD)
-    events = GAME.events(state, after.last_actions, after, np.asarray(rewards, np.float32))
+    events = GAME.events(state, after.last_actions, after, jnp.asarray(rewards, jnp.float32))
     assert [event.name for event in GAME.spec.events] == ["foods_1", "foods_2", "foods_3"]
     assert events.tolist() == [[False, False, True], [False] * 3, [True, True, False]]
 

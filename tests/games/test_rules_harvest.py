@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -206,6 +207,6 @@ def test_every_seat_sees_who_is_away_for_how_long():
 def test_events_tell_of_apples_and_hits():
     state = orchard(BARREN, [(1, 0), (1, 2), (3, 4)], apples=[(3, 3)])
     after, rewards = step(BARREN, state, ZAP_RIGHT, ZAP_UP, LEFT)
-    events = BARREN.events(state, after.last_actions, after, np.asarray(rewards, np.float32))
+    events = BARREN.events(state, after.last_actions, after, jnp.asarray(rewards, jnp.float32))
     assert [event.name for event in BARREN.spec.events] == ["apples", "zaps"]
     assert events.tolist() == [[False, False, True], [True, False, False]]

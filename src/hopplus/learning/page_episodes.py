@@ -79,7 +79,9 @@ def _episodes_of(content: Any, game: Game) -> list[dict[str, Any]]:
         raise ValueError(f"it has version {content.get('version')!r} of its format, and this hopplus reads {VERSION}")
     spec, stated = game.spec, (content.get("game_name"), content.get("game_version"))
     if stated != (spec.name, spec.version):
-        raise ValueError(f"it holds episodes of {stated[0]!r}, version {stated[1]!r}, not of {spec.name} {spec.version}")
+        raise ValueError(
+            f"it holds episodes of {stated[0]!r}, version {stated[1]!r}, not of {spec.name} {spec.version}"
+        )
     saved = content.get("episodes")
     if not isinstance(saved, list) or not saved:
         raise ValueError("it holds no episodes")
