@@ -134,7 +134,7 @@ class Branches(eqx.Module):
     """Before the view was taken in."""
     starts: Observation
     """First views of real episodes, [starts]."""
-    times: tuple[Int32[Array, " envs"], Int32[Array, " starts"]] | None = None
+    times: tuple[Int32[Array, "*envs"], Int32[Array, "*starts"]] | None = None
     """The times of both; None where the views show them."""
 
 
