@@ -136,7 +136,7 @@ def _situations(game: Game, *, key: Key[Array, ""]) -> Situations:
     num_envs = NUM_ENVS if game.is_compiled else NUM_ENVS_IN_PYTHON
     keys = (jax.random.split(each, num_envs) for each in (env_key, play_key))
     played = jax.jit(play)(*keys)
-    states, actions = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), played)
+    states, actions = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), played)
     return Situations(states, actions, jnp.arange(len(actions), dtype=jnp.int32))
 
 
