@@ -1,7 +1,6 @@
 """Ask all questions about a run, or some of them. The tests of all answers are adjusted together."""
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import jax
@@ -13,7 +12,7 @@ from hopplus.doctor.examined_run import ExaminedRun, open_run
 from hopplus.doctor.game import examine_game
 from hopplus.doctor.questions import ALL
 from hopplus.doctor.run_comparison import compare
-from hopplus_doctor.answer import Answer, Examination, Finding, settled
+from hopplus_doctor.answer import Answer, Examination, Finding, OnFinding, answered, settled
 
 GAME_SECONDS = 10.0
 """How long the doctor plays the game of a run at random."""
@@ -26,8 +25,6 @@ QUESTIONS: dict[str, tuple[str, Ask]] = {
     "time": (timing.ASKS, timing.ask),
 }
 """The questions about a run: what each asks, and the function that answers it."""
-OnFinding = Callable[[str, Finding | None], None]
-"""Called with a question when it is asked (then the finding is None), and again with each of its findings."""
 
 
 def examine(
@@ -55,19 +52,12 @@ def examine(
 def _ask(examined: ExaminedRun, name: str, known: list[Finding], on_finding: OnFinding) -> Answer:
     """Answer one question. A finding that an earlier answer holds is left out: data that feeds several parts is blamed
     once, where it is made."""
-    started = time.perf_counter()
-    on_finding(name, None)
     if name == "game":
+        on_finding(name, None)
         answer = examine_game(examined.run.game, str(examined.config.game), seconds=GAME_SECONDS)
         for finding in answer.findings:
             on_finding(name, finding)
         return answer
     asks, ask = QUESTIONS[name]
     fresh = (finding for finding in ask(examined) if not any(finding is each for each in known))
-    return Answer(name, asks, tuple(_reported(fresh, name, on_finding)), time.perf_counter() - started)
-
-
-def _reported(findings: Iterable[Finding], name: str, on_finding: OnFinding) -> Iterator[Finding]:
-    for finding in findings:
-        on_finding(name, finding)
-        yield finding
+    return answered(name, asks, fresh, on_finding)

@@ -13,6 +13,7 @@ A judgement compares a number with a chosen threshold, and states it. No bound o
 benchmarks/doctor.py measures how often they alarm on clean runs.
 """
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -120,6 +121,20 @@ class Answer:
     @property
     def verdict(self) -> Verdict:
         return worst(finding.verdict for finding in self.findings)
+
+
+OnFinding = Callable[[str, Finding | None], None]
+"""Called with a question when it is asked (then the finding is None), and again with each of its findings."""
+
+
+def answered(name: str, asks: str, findings: Iterable[Finding], on_finding: OnFinding) -> Answer:
+    """The answer to a question; its findings are reported as they are made."""
+    started, found = time.perf_counter(), []
+    on_finding(name, None)
+    for finding in findings:
+        on_finding(name, finding)
+        found.append(finding)
+    return Answer(name, asks, tuple(found), time.perf_counter() - started)
 
 
 @dataclass(frozen=True)
