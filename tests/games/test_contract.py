@@ -2,7 +2,7 @@ import pytest
 
 import broken_games
 from every_preset import EVERY_PRESET
-from hopplus.games import contract
+from hopplus.games import contract, promises
 from hopplus.games.board import Board
 from hopplus.games.presets import make
 from hopplus.games.stag_hunt import StagHunt
@@ -48,10 +48,10 @@ def test_every_fault_is_named():
 
 
 def test_orders_of_a_large_table_are_orders_and_hold_its_turns():
-    orders = contract.seat_orders(StagHunt(grid=Board(4, 4), num_players=6).spec)
+    orders = promises.seat_orders(StagHunt(grid=Board(4, 4), num_players=6).spec)
     assert all(sorted(order) == list(range(6)) for order in orders)
     assert [1, 2, 3, 4, 5, 0] in orders and len(orders) == 24
-    assert len(contract.seat_orders(StagHunt(grid=SMALL).spec)) == 23  # all but the order as it is
+    assert len(promises.seat_orders(StagHunt(grid=SMALL).spec)) == 23  # all but the order as it is
 
 
 def test_a_promise_that_does_not_exist_is_not_taken_for_kept():
