@@ -5,7 +5,7 @@ import pytest
 
 from hopplus_doctor.examination import examine_recordings
 from hopplus_doctor.recorder import Recorder
-from recordings.made import ACTIONS, LAMBDA, NAMES, SEATS, TIME, advantages_of, arrays, write
+from recordings.made import ACTIONS, ENVS, LAMBDA, NAMES, SEATS, TIME, advantages_of, arrays, write
 
 
 def shift(flags, by):
@@ -115,6 +115,137 @@ MISTAKES = {
         lambda d: d | {"probabilities": second(d["probabilities"], lambda p: np.full_like(p, 1 / ACTIONS))},
         "legal masks",
     ),
+}
+
+
+def boards(seed):
+    """Observations that move through episodes whose starts are drawn, and the flags of the beginnings."""
+    data, random = arrays(seed), np.random.default_rng(seed)
+    views = random.integers(9, size=(SEATS, *data["resets"].shape[1:], 4))
+    return data | {"observations": views.astype(float)}
+
+
+def stuck(data):
+    """Within an episode nothing moves."""
+    views = np.array(data["observations"])
+    for step in range(1, TIME):
+        views[:, :, step] = np.where(data["resets"][..., step, None], views[:, :, step], views[:, :, step - 1])
+    return data | {"observations": views}
+
+
+def same_start(data):
+    """Every episode of an env begins as the first one, by the number of the env."""
+    of_env = np.arange(ENVS)[None, :, None, None] * np.ones(data["observations"].shape)
+    return data | {"observations": np.where(data["resets"][..., None], of_env, data["observations"])}
+
+
+def same_streams(data):
+    """The starts of the second env are those of the first, each at its own time."""
+    views, resets = np.array(data["observations"]), data["resets"][0]
+    one, other = np.flatnonzero(resets[0]), np.flatnonzero(resets[1])
+    for to, source in zip(other, one, strict=False):
+        views[:, 1, to] = views[:, 0, source]
+    return data | {"observations": views}
+
+
+def walking(data, wrong):
+    """Three players on cells of their own, who now and then make a wrong move."""
+    places = np.broadcast_to(np.arange(SEATS)[:, None, None], data["values"].shape).copy()
+    if wrong == "together":
+        places[1, :, 12] = 0
+    if wrong == "swapped":
+        places[:2, :, 12:] = places[1::-1, :, 12:]
+    seen = np.full(places.shape, SEATS)
+    seen[2, 1, 3] -= wrong == "vanished"
+    return data | {"places": places, "players_seen": seen}
+
+
+VIEWS = {
+    "right": (lambda d: walking(d, None), ()),
+    "twins": (
+        lambda d: d | {"observations": second(d["observations"], lambda _: d["observations"][0])},
+        "observations",
+    ),
+    "stuck": (stuck, "observations"),
+    "same start": (same_start, "random streams: envs"),
+    "same streams": (same_streams, "random streams: envs"),
+    "together": (lambda d: walking(d, "together"), "game: moves"),
+    "swapped": (lambda d: walking(d, "swapped"), "game: moves"),
+    "vanished": (lambda d: walking(d, "vanished"), "observations"),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_mistakes_of_observations_and_places_are_named(tmp_path, name):
+    change, part = VIEWS[name]
+    recorder = Recorder(tmp_path, NAMES, shared_observations=False, one_per_cell=True, swaps=False)
+    for update in range(12):
+        data = change(boards(update))
+        recorder.record(update, **{key: data[key] for key in VIEW_ARRAYS if key in data})
+    found, verdict = suspects(recorder.save())
+    assert found == ((part,) if part else ())
+    assert (verdict == "broken") == bool(part)
+
+
+VIEW_ARRAYS = ("observations", "resets", "terminated", "truncated", "places", "players_seen", "in_game")
+
+
+def test_a_shared_observation_is_no_fault(tmp_path):
+    for meant, verdict in ((True, ()), (None, ()), (False, ("observations",))):
+        recorder = Recorder(tmp_path / str(meant), NAMES, shared_observations=meant)
+        views = boards(0)["observations"][[0, 0, 0]]
+        recorder.record(0, observations=views, resets=arrays(0)["resets"])
+        assert suspects(recorder.save())[0] == verdict
+
+
+def q_targets(data, wrong):
+    """Targets of double Q-learning; the best actions are those of another table of values."""
+    random = np.random.default_rng(3)
+    values = random.normal(size=data["legal"].shape)
+    best = np.where(data["legal"], random.normal(size=values.shape), -np.inf).argmax(-1)
+    chosen = best if wrong != "late" else np.concatenate([best[..., :1], best[..., :-1]], -1)
+    after = np.take_along_axis(values, chosen[..., None], -1)[..., 0]
+    after = values.max(-1) if wrong == "illegal" else after
+    after = np.concatenate([after[..., 1:], np.zeros_like(after[..., :1])], -1)
+    targets = data["rewards"] + 0.95 * np.where(data["terminated"], 0.0, after)
+    kept = {name: data[name] for name in ("legal", "actions", "rewards", "terminated", "truncated", "resets")}
+    return kept | {"action_values": values, "best_actions": best, "targets": targets}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "part"), [(None, ()), ("illegal", ("legal masks",)), ("late", ("targets: best action",))]
+)
+def test_targets_of_action_values_are_recomputed(tmp_path, wrong, part):
+    recorder = Recorder(tmp_path, NAMES, discount=0.95)
+    for update in range(3):
+        recorder.record(update, **q_targets(arrays(update), wrong))
+    found, _ = suspects(recorder.save())
+    assert found == part
+    asked = {finding.check: finding for finding in examine_recordings([tmp_path]).findings}["targets, real"]
+    assert asked.verdict == ("broken" if wrong else "fine")
+
+
+def rescaled(data):
+    """Advantages from which values of another scale were subtracted."""
+    return data | {"advantages": data["targets"] - (data["values"] - 0.3) / 0.4}
+
+
+def own_end(data):
+    """The second seat ends alone, in the middle of an episode, and still counts as in the game."""
+    going_on = ~(data["terminated"] | data["truncated"])
+    early = going_on & (np.arange(TIME) % 7 == 3) & (np.arange(SEATS) == 1)[:, None, None]
+    return recomputed(data | {"terminated": data["terminated"] | early}, terminated=data["terminated"] | early)
+
+
+def at_time_limits(data):
+    """A large number is bootstrapped at time limits."""
+    return recomputed(data, final_values=np.full_like(data["values"], -1e4)) | {"final_values": data["final_values"]}
+
+
+MISTAKES |= {
+    "values of two scales": (rescaled, "critic: scale of values"),
+    "padding at time limits": (at_time_limits, "ends: time limits"),
+    "in the game after its end": (own_end, "buffer: samples after leaving"),
 }
 
 

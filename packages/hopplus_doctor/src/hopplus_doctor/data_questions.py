@@ -44,6 +44,7 @@ def ask(recording: Recording) -> Iterator[Finding]:
     yield finite(recording)
     yield from legal(recording)
     yield episodes(recording)
+    yield from leaving(recording)
     yield memory(recording)
     yield from samples(recording)
     yield rewards(recording)
@@ -140,6 +141,23 @@ def episodes(recording: Recording) -> Finding:
     )
 
 
+def leaving(recording: Recording) -> Iterator[Finding]:
+    """Is a seat out of the game after its own end, until a new episode begins?"""
+    there, over, resets = recording.get("real", "in_game"), ended(recording, "real"), recording.get("real", "resets")
+    if there is None or over is None or resets is None:
+        return  # `samples` and `episodes` say which of them is missing
+    after = shifted(over & there, 1) & ~resets
+    yield judged_equal(
+        recording,
+        "leaving",
+        "buffer: samples after leaving",
+        by_seat(after & there, after),
+        wrong="{share} of the ends of {seat} are followed by a step in which it still counts as in the game",
+        right="after its own end no seat is in the game, until a new episode begins",
+        advice="update who is in the game after the step, from the ends that the step returned",
+    )
+
+
 def memory(recording: Recording) -> Finding:
     """Is the recurrent state reset exactly where an episode begins?"""
     check, module = "recurrent resets", "memory: resets"
@@ -155,6 +173,10 @@ def memory(recording: Recording) -> Finding:
             "the reset of the step before": shifted(resets, 1),
             "the reset of the step after": shifted(resets, -1),
         }
+        if resets.shape[1] > 1 and resets.shape[2] > 1:  # rows of envs and seats in the other order
+            rows = resets.reshape(len(resets), -1, resets.shape[-1])
+            turned = rows.reshape(len(resets), resets.shape[2], resets.shape[1], -1).swapaxes(1, 2)
+            candidates["the resets of another env: seats and envs are in the other order"] = turned
         hint = next((f": it follows {words}" for words, flags in candidates.items() if (cleared == flags).all()), "")
     counted = cleared | resets
     return judged_equal(

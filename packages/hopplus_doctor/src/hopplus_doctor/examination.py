@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from hopplus_doctor import data_questions, model_questions, policy_questions, source_questions, target_questions
+from hopplus_doctor import (
+    data_questions,
+    model_questions,
+    policy_questions,
+    source_questions,
+    target_questions,
+    view_questions,
+)
 from hopplus_doctor import update_questions as updates
 from hopplus_doctor.answer import Examination, Finding, OnFinding, answered, settled
 from hopplus_doctor.recording import Recording, read_recording
@@ -13,6 +20,7 @@ PROGRAM = "hopplus-doctor"
 Ask = Callable[[Recording], Iterator[Finding]]
 QUESTIONS: dict[str, tuple[str, Ask]] = {
     "data": (data_questions.ASKS, data_questions.ask),
+    "views": (view_questions.ASKS, view_questions.ask),
     "targets": (target_questions.ASKS, target_questions.ask),
     "policy": (policy_questions.ASKS, policy_questions.ask),
     "modules": (updates.ASKS, updates.ask),

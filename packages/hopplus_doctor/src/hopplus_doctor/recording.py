@@ -149,7 +149,7 @@ def _settings(given: Any, problems: list[str]) -> Settings:
     known = {field.name for field in fields(Settings)}
     numbers, flags = (
         ("discount", "gae_lambda", "clip", "max_gradient_norm"),
-        ("shared_rewards", "shared_parameters", "symmetric"),
+        ("shared_rewards", "shared_parameters", "symmetric", "shared_observations", "one_per_cell", "swaps"),
     )
     kept: dict[str, Any] = {}
     for name, value in given.items():

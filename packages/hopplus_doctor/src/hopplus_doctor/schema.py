@@ -53,6 +53,10 @@ STEPS: Mapping[str, Field] = {
     "last_values": Field("updates seats envs", "number", "the value after the last step of the rollout"),
     "advantages": Field(STEP, "number", "the advantage, before it is normalised"),
     "targets": Field(STEP, "number", "what the critic is trained towards"),
+    "action_values": Field(f"{STEP} actions", "number", "the value of each action, of a learner of action values"),
+    "best_actions": Field(STEP, "whole", "the action that this learner takes for the best, if another network says so"),
+    "places": Field(STEP, "whole", "the cell on which the seat stands, counted from 0"),
+    "players_seen": Field(STEP, "whole", "of an observation of the whole board: how many players it shows"),
     "goals": Field(f"{STEP} goals", "number", "the goals that the policy reads, flattened"),
     "true_rewards": Field(STEP, "number", "of imagined steps: the reward that the true rules pay"),
     "true_terminated": Field(STEP, "flag", "of imagined steps: whether the true rules end the episode here"),
@@ -121,6 +125,12 @@ class Settings:
     """Whether all seats have the same role, so that their returns can be compared."""
     others_order: Literal["ego", "seats"] | None = None
     """The order of co-players: the seats after one's own, and then those before it (ego), or by number (seats)."""
+    shared_observations: bool | None = None
+    """Whether every seat is meant to see the same."""
+    one_per_cell: bool | None = None
+    """Whether a cell holds one player at most."""
+    swaps: bool | None = None
+    """Whether two players may exchange their cells in one step."""
 
 
 def fields() -> Iterator[tuple[str, str, Field]]:

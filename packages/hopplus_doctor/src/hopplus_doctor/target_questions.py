@@ -4,7 +4,8 @@
     advantage_t = surprise_t + discount * lambda * advantage_(t+1)   0 across an end
     target_t = value_t + advantage_t
 
-If they do not, a list of known mistakes is tried, and the one that explains the recorded numbers is named.
+A learner of action values has lambda 0, and the value of a state is that of the best legal action. If numbers do not
+follow, a list of known mistakes is tried, and the one that explains the recorded numbers is named.
 """
 
 from collections.abc import Iterator, Mapping
@@ -80,9 +81,12 @@ def rollout_of(recording: Recording, group: str) -> Rollout | None:
     """What the targets of a source are made of; None if something is missing."""
     values, rewards = recording.get(group, "values"), recording.get(group, "rewards")
     terminated, settings = recording.get(group, "terminated"), recording.settings
+    gae_lambda = settings.gae_lambda
+    if values is None:
+        values, gae_lambda = best_values(recording, group), 0.0
     if values is None or rewards is None or terminated is None:
         return None
-    if settings.discount is None or settings.gae_lambda is None:
+    if settings.discount is None or gae_lambda is None:
         return None
     last, truncated = recording.get(group, "last_values"), recording.get(group, "truncated")
     final = recording.get(group, "final_values")
@@ -109,8 +113,19 @@ def rollout_of(recording: Recording, group: str) -> Rollout | None:
         unknown if final is None else final,
         unknown[..., 0] if last is None else last,
         settings.discount,
-        settings.gae_lambda,
+        gae_lambda,
     )
+
+
+def best_values(recording: Recording, group: str, *, masked: bool = True) -> np.ndarray | None:
+    """The value of the best action of every step; by the learner's choice of it, if that was recorded."""
+    values, masks = recording.get(group, "action_values"), recording.get(group, "legal")
+    chosen = recording.get(group, "best_actions")
+    if values is None:
+        return None
+    if chosen is not None and masked:
+        return np.take_along_axis(values, np.clip(chosen, 0, values.shape[-1] - 1)[..., None], -1)[..., 0]
+    return np.where(masks, values, -np.inf).max(-1) if masks is not None and masked else values.max(-1)
 
 
 def targets(recording: Recording, group: str) -> Finding:
@@ -125,9 +140,7 @@ def targets(recording: Recording, group: str) -> Finding:
             return unanswered(check, module, "exact", group, missing)
         words = "the discount and lambda are not known; give Recorder(discount=..., gae_lambda=...)"
         return unanswered(check, module, "exact", group, [], words)
-    if name == "targets":
-        recorded = recorded - rollout.values
-    expected = rollout.advantages()
+    expected = _made(rollout, name)
     played = in_game(recording, group, recorded.shape)
     counted = played & np.isfinite(expected)
     if not counted.any():
@@ -142,7 +155,9 @@ def targets(recording: Recording, group: str) -> Finding:
         return about(module=module, verdict="fine", says=says)
     seat = int(np.argmax(wrong))
     says = f"{share_words(wrong[seat])} of the {name} of {recording.seats[seat]} do not follow from its rewards"
-    found = explanation(recording, group, rollout, recorded, played, seat, size)
+    found = explanation(recording, group, rollout, recorded, played, seat, size) or located(
+        rollout, name, recorded, size
+    )
     if found is None:
         advice = "compare the loop that computes advantages with the equation, step by step"
         return about(module=module, verdict="broken", says=says, next=advice)
@@ -155,8 +170,11 @@ def explanation(
 ) -> tuple[str, str] | None:
     """The part and the words of the known mistake that explains the numbers of a seat; None if none does."""
     best, found = EXPLAINS, None
+    name = "advantages" if recording.get(group, "advantages") is not None else "targets"
+    if name == "advantages" and (words := _rescaled(recording, group, played, seat)):
+        return "critic: scale of values", words
     for (module, words), other in mistakes(recording, group, rollout, seat).items():
-        expected = other.advantages()[:, seat]
+        expected = _made(other, name)[:, seat]
         counted = played[:, seat] & np.isfinite(expected)
         if not counted.any():
             continue
@@ -164,6 +182,51 @@ def explanation(
         if share > best or (share == best and found is None):
             best, found = share, (module, words)
     return found
+
+
+def _made(rollout: Rollout, name: str) -> np.ndarray:
+    """The advantages or the targets of a rollout."""
+    return rollout.advantages() + (rollout.values if name == "targets" else 0.0)
+
+
+def _rescaled(recording: Recording, group: str, played: np.ndarray, seat: int) -> str:
+    """Words, if what lies between targets and advantages is a scaled and shifted copy of the values; otherwise none."""
+    goal, advantages, values = (recording.get(group, name) for name in ("targets", "advantages", "values"))
+    if goal is None or advantages is None or values is None:
+        return ""
+    factors = []
+    for update in range(len(values)):
+        known = played[update, seat] & np.isfinite(goal - advantages + values)[update, seat]
+        one, other = values[update, seat][known], (goal - advantages)[update, seat][known]
+        if len(one) < 4 or one.std() < TOLERANCE * scale(one):
+            continue
+        slope, shift = np.polyfit(one, other, 1)
+        if np.abs(slope * one + shift - other).max() > TOLERANCE * scale(one, other):
+            return ""
+        factors.append((slope, shift))
+    if not factors or all(abs(slope - 1) < 0.01 and abs(shift) < 0.01 for slope, shift in factors):
+        return ""
+    slope, shift = factors[-1]
+    return f"what is subtracted from the targets is {slope:.3g} times the recorded values, {shift:+.3g}"
+
+
+def located(rollout: Rollout, name: str, recorded: np.ndarray, size: float) -> tuple[str, str] | None:
+    """Where the recorded numbers go wrong, if only at ends of one kind: found from the surprises that they imply."""
+    advantages = recorded - (rollout.values if name == "targets" else 0.0)
+    carried = np.concatenate([advantages[..., 1:], np.zeros_like(advantages[..., :1])], -1)
+    decay = rollout.discount * rollout.gae_lambda
+    implied = advantages - np.where(rollout.cuts, 0.0, decay * carried)
+    expected = replace(rollout, gae_lambda=0.0).advantages()
+    wrong = np.isfinite(expected) & (np.abs(implied - expected) > TOLERANCE * size)
+    last = np.zeros_like(wrong)
+    last[..., -1] = True
+    places = {
+        ("ends: time limits", "they are wrong only where a time limit cuts an episode off"): rollout.cuts
+        & ~rollout.stops,
+        ("ends: bootstrapping", "they are wrong only where an episode ends"): rollout.stops,
+        ("targets", "they are wrong only at the last step of the rollout"): last,
+    }
+    return next((place for place, flags in places.items() if wrong.any() and not (wrong & ~flags).any()), None)
 
 
 def mistakes(recording: Recording, group: str, rollout: Rollout, seat: int) -> Mapping[tuple[str, str], Rollout]:
@@ -200,12 +263,30 @@ def mistakes(recording: Recording, group: str, rollout: Rollout, seat: int) -> M
         ("rewards", "the sum of all seats' rewards was used"): _with_rewards(rollout, rollout.rewards.sum(1)),
         ("rewards", "the reward of the step before was used"): replace(rollout, rewards=_later(rollout.rewards)),
     }
+    if recording.get(group, "values") is None:
+        tried |= _mistakes_of_action_values(recording, group, rollout)
     for other, name in enumerate(recording.seats):
         if other != seat:
             tried["rewards", f"the rewards of {name} were used"] = _with_rewards(rollout, rollout.rewards[:, other])
             same = np.broadcast_to(rollout.values[:, other, None], rollout.values.shape)
             last = np.broadcast_to(rollout.last_values[:, other, None], rollout.last_values.shape)
             tried["critic", f"the values of {name} were used"] = replace(rollout, values=same, last_values=last)
+    return tried
+
+
+def _mistakes_of_action_values(recording: Recording, group: str, rollout: Rollout) -> dict[tuple[str, str], Rollout]:
+    """Mistakes of a learner of action values: illegal ones count, or the wrong one is taken for the best."""
+    values, masks = recording.get(group, "action_values"), recording.get(group, "legal")
+    assert values is not None
+    best, others = recording.get(group, "best_actions"), best_values(recording, group, masked=False)
+    assert others is not None
+    tried = {("legal masks", "the best value was taken over illegal actions too"): replace(rollout, values=others)}
+    if best is None:
+        best = (values if masks is None else np.where(masks, values, -np.inf)).argmax(-1)
+    before = np.concatenate([best[..., :1], best[..., :-1]], -1)
+    late = np.take_along_axis(values, np.clip(before, 0, values.shape[-1] - 1)[..., None], -1)[..., 0]
+    words = "the next state is valued with the action that is best in the state before"
+    tried["targets: best action", words] = replace(rollout, values=late)
     return tried
 
 
