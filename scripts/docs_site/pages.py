@@ -5,7 +5,12 @@ import re
 import shutil
 from pathlib import Path
 
-ELSEWHERE = {"CONTRIBUTING.md": "project/contributing", "CHANGELOG.md": "project/changes", "README.md": "index"}
+ELSEWHERE = {
+    "CONTRIBUTING.md": "project/contributing",
+    "CHANGELOG.md": "project/changes",
+    "SECURITY.md": "project/security",
+    "README.md": "index",
+}
 """Pages outside docs, and where the site has them."""
 REFERENCE = "reference/README"
 WRITTEN_LATER = {
