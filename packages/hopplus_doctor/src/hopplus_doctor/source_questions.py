@@ -8,6 +8,7 @@ import numpy as np
 
 from hopplus_doctor.answer import Finding, Picture, Verdict
 from hopplus_doctor.ask import TOLERANCE, absent, in_game, scale, share_words, unanswered
+from hopplus_doctor.model_questions import POOR, USELESS
 from hopplus_doctor.recording import Recording
 from hopplus_doctor.target_questions import Rollout, rollout_of
 
@@ -15,8 +16,6 @@ ASKS = "what feeds the critic: do imagined data resemble real data?"
 FAR, VERY_FAR = 3.0, 10.0
 """Ratios of imagined to real: suspicious, broken."""
 FARTHER = f"suspicious above {FAR:g} times, broken above {VERY_FAR:g} times"
-LARGE, VERY_LARGE = 0.5, 1.0
-"""Imagined errors over the spread of what is true: suspicious, broken."""
 BEYOND = 0.5
 """A reward is new if it lies outside of the real ones by more than this share of their range."""
 
@@ -121,10 +120,16 @@ def sizes(recording: Recording, name: str) -> Finding:
 
 
 def attribution(recording: Recording) -> Finding:
-    """Which part makes imagined targets wrong? They are recomputed with the true rewards, and with the true ends."""
+    """Which part makes imagined targets wrong? They are recomputed with the true rewards, and with the true ends.
+
+    The thresholds are those of the world's predictions: where rewards are rare, a world that explains most of their
+    variance still has an error of more than half of the spread.
+    """
     check, part = "attribution", "imagination"
     names = ("true_rewards", "true_terminated")
-    threshold = f"suspicious above {LARGE:.0%} of the spread of true targets, broken above {VERY_LARGE:.0%}"
+    threshold = (
+        f"by the variance of true targets that is explained: suspicious below {POOR:.0%}, broken below {USELESS:.0%}"
+    )
     rewards, ends = (recording.get("imagined", name) for name in names)
     rollout = rollout_of(recording, "imagined")
     if rewards is None or ends is None or rollout is None:
@@ -138,7 +143,7 @@ def attribution(recording: Recording) -> Finding:
     if not known.any():
         return about(module=part, verdict="not enough evidence", says="no imagined target can be recomputed")
     spread = max(float(right[known].std()), TOLERANCE * scale(right[known]))
-    error = float(np.sqrt(np.mean((made - right)[known] ** 2))) / spread
+    share = 1 - float(np.mean((made - right)[known] ** 2)) / spread**2
     left = {
         "imagined rewards": replace(rollout, rewards=rewards),
         "world: ends": replace(rollout, stops=ends, cuts=ends),
@@ -149,8 +154,8 @@ def attribution(recording: Recording) -> Finding:
         for name, other in left.items()
     }
     most = max(gone, key=gone.__getitem__)
-    verdict: Verdict = "broken" if error > VERY_LARGE else "suspicious" if error > LARGE else "fine"
-    says = f"imagined targets are off by {error:.0%} of the spread of true ones"
+    verdict: Verdict = "broken" if share < USELESS else "suspicious" if share < POOR else "fine"
+    says = f"imagined targets explain {share:.0%} of the variance of true ones"
     if verdict != "fine":
         says += f"; with the true part {gone[most]:.0%} of the squared error goes away"
     picture = Picture(
