@@ -52,7 +52,7 @@ def examine_env(
     """
     check_budget(seconds, episodes)
     on_progress = on_progress or silent
-    with closing(_checked(make_env(), name)) as env:
+    with closing(checked_env(make_env(), name)) as env:
         agents = tuple(env.possible_agents)
         groups = [_named_group(agents, alike, name)] if alike else groups_of(agents)
         if not groups:
@@ -156,7 +156,8 @@ def _roles(agents: Sequence[Hashable], groups: Sequence[Sequence[int]], *, is_gi
     return [Finding("roles", "game: roles", "exact", "fine", says)]
 
 
-def _checked(env: Any, name: str) -> "ParallelEnv":
+def checked_env(env: Any, name: str) -> "ParallelEnv":
+    """The environment, if it is one that can be examined."""
     try:
         from pettingzoo import ParallelEnv
     except ImportError as error:

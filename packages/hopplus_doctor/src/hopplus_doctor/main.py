@@ -38,7 +38,11 @@ def parser() -> argparse.ArgumentParser:
     commands = program.add_subparsers(required=True, metavar="COMMAND")
     recording = commands.add_parser("recording", help="examine recordings that hopplus_doctor.Recorder wrote")
     recording.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="a recording; several are seeds")
-    recording.set_defaults(run=lambda asked: ask_recording(asked.folders, asked.page, asked.json))
+    recording.add_argument("--env", metavar="MODULE:FACTORY", help="a function that makes the recorded ParallelEnv")
+    recording.add_argument("--seconds", type=float, default=30.0, help="seconds of random play of that environment")
+    recording.set_defaults(
+        run=lambda asked: ask_recording(asked.folders, asked.page, asked.json, env=asked.env, seconds=asked.seconds)
+    )
     logs = commands.add_parser("logs", help="examine TensorBoard events, CSV or JSON lines")
     logs.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="the logs of a run; several are seeds")
     logs.add_argument("--tags", type=Path, help="a TOML file that says which tag is what; written if it is not there")
@@ -56,13 +60,23 @@ def parser() -> argparse.ArgumentParser:
     return program
 
 
-def ask_recording(folders: Sequence[Path], page: Path | None, json_line: bool, program: str = "hopplus-doctor") -> int:
+def ask_recording(
+    folders: Sequence[Path],
+    page: Path | None,
+    json_line: bool,
+    program: str = "hopplus-doctor",
+    *,
+    env: str | None = None,
+    seconds: float = 30.0,
+) -> int:
     """Examine recordings. The page and a JSON file go into the first folder unless `page` names another file."""
     from hopplus_doctor.examination import examine_recordings
     from hopplus_doctor.terminal import Watch
 
     with Watch() as watch:
-        examination = examine_recordings(folders, on_finding=watch.on_finding, program=program)
+        examination = examine_recordings(
+            folders, on_finding=watch.on_finding, program=program, env=env, seconds=seconds
+        )
     return written(examination, folders[0], page, json_line)
 
 

@@ -64,7 +64,9 @@ def play_env(
         on_reset(observations)
         got, acted = np.zeros(len(seats)), np.zeros(len(seats))
         while env.agents and acted.max() < MOST_STEPS and time.monotonic() < budget.deadline:
-            actions = {agent: _sample(spaces[agent], observations[agent], infos.get(agent)) for agent in env.agents}
+            actions = {
+                agent: sample_action(spaces[agent], observations[agent], infos.get(agent)) for agent in env.agents
+            }
             observations, rewards, _, _, infos = env.step(actions)
             acted[[seats[agent] for agent in actions]] += 1
             for agent, reward in rewards.items():
@@ -95,7 +97,7 @@ def reset_env(
         on_progress(f"resets: {count:,}")
 
 
-def _sample(space: Any, observation: Any, info: Mapping[str, Any] | None) -> Any:
+def sample_action(space: Any, observation: Any, info: Mapping[str, Any] | None) -> Any:
     """Sample an action, a legal one if the observation or the info has an `action_mask`."""
     mask = observation.get("action_mask") if isinstance(observation, Mapping) else None
     if mask is None and info is not None:

@@ -117,6 +117,10 @@ class AskRecording:
 
     folders: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FOLDER [FOLDER ...]")]
     """Folders that hopplus_doctor.Recorder wrote."""
+    env: str | None = None
+    """The PettingZoo ParallelEnv that was recorded, to be examined too: MODULE:FACTORY, as in my_envs:make."""
+    seconds: float = 30.0
+    """Seconds of random play of that environment."""
     page: Path | None = None
     """Write the page to this file instead."""
     json: Switch = False
@@ -125,7 +129,7 @@ class AskRecording:
     def __call__(self) -> int:
         from hopplus_doctor.main import ask_recording
 
-        return ask_recording(self.folders, self.page, self.json, "hopplus doctor")
+        return ask_recording(self.folders, self.page, self.json, "hopplus doctor", env=self.env, seconds=self.seconds)
 
 
 @dataclass(frozen=True)
