@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, Key, PyTree
 
 from hopplus.agents.config import OpponentsConfig
-from hopplus.games.game import Game, GameSpec
+from hopplus.games.game import Game, GameSpec, legal_of_other
 from hopplus.models import goals, others
 from hopplus.models.config import OthersConfig
 from hopplus.models.goals import Posterior, Prior
@@ -57,7 +57,7 @@ def init(config: OpponentsConfig, spec: GameSpec, size: int, *, key: Key[Array, 
 
 def opponent_inputs(game: Game, views: PyTree[Array]) -> OpponentInput:
     """The co-players' views as their models read them."""
-    return jax.vmap(lambda view: others.opponent_input(game.spec, view, game.legal_in_view(view)))(views)
+    return jax.vmap(lambda view: others.opponent_input(game.spec, view, legal_of_other(game, view)))(views)
 
 
 def predict(

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.agents.opponents import opponent_inputs
 from hopplus.agents.player import Player
-from hopplus.evaluation.prediction import Predictions, score
+from hopplus.evaluation.prediction import NO_LAST_ACTION, Predictions, score
 from hopplus.games.coplayers import Lineup
 from hopplus.games.fields import Observation
 from hopplus.games.game import Game, ego_order, views_of_others
@@ -146,11 +146,19 @@ def _pair(
         probabilities=predicted / predicted.sum(axis=-1, keepdims=True),
         actions=np.asarray(seen.actions)[..., other][both],
         best=np.asarray(seen.probabilities)[..., other, :][both],
-        last_actions=np.asarray(seen.observation["last_actions"])[..., other, 0][both],
+        last_actions=_own_entry(seen.observation.get("last_actions"), other, both, NO_LAST_ACTION),
         kinds=np.full(count, kind),
         kind_names=kind_names,
-        times=np.asarray(seen.observation["time"])[..., other][both],
+        times=_own_entry(seen.observation.get("time"), other, both, 0),
     )
+
+
+def _own_entry(field: Any, other: int, both: np.ndarray, absent: int) -> np.ndarray:
+    """What the co-player's view says of itself in the steps with both; the same number where views do not say it."""
+    if field is None:
+        return np.full(int(both.sum()), absent)
+    of_other = np.asarray(field)[..., other, :] if np.ndim(field) > both.ndim + 1 else np.asarray(field)[..., other]
+    return (of_other[..., 0] if of_other.ndim > both.ndim else of_other)[both]
 
 
 def _pair_row(part: Predictions, both: np.ndarray, seat: int, other: int) -> dict[str, Any]:

@@ -231,7 +231,7 @@ class Game(eqx.Module, Generic[State]):
 
 CAPABILITIES = {
     "relabel": "`permute`: the exact checks that all seats are treated alike",
-    "others' views": "no field of the layout `own`: opponent models read what a co-player sees",
+    "others' views": "no field of the layout `own`: opponent models read what a co-player sees, not only the own view",
     "plan": "`from_view`: search and one-step lookahead in the true game",
     "board": "planes with kinds: the world of cells, pictures, replays",
 }
@@ -243,11 +243,21 @@ def capabilities(game: Game) -> frozenset[str]:
     spec = game.spec
     offered = {
         "relabel": overrides(game, "permute"),
-        "others' views": all(field.layout != "own" for field in spec.observation) and not spec.roles,
+        "others' views": knows_others(spec),
         "plan": overrides(game, "from_view"),
         "board": bool(spec.planes),
     }
     return frozenset(name for name, is_offered in offered.items() if is_offered)
+
+
+def knows_others(spec: GameSpec) -> bool:
+    """Whether each seat knows what its co-players see."""
+    return all(field.layout != "own" for field in spec.observation) and not spec.roles
+
+
+def legal_of_other(game: Game, view: Observation) -> Bool[Array, " actions"]:
+    """Which actions a co-player may take, from its view as the viewer knows it: any, if that is partly the viewer's."""
+    return game.legal_in_view(view) if knows_others(game.spec) else jnp.ones(game.spec.num_actions, bool)
 
 
 def overrides(game: Game, method: str) -> bool:
@@ -288,7 +298,10 @@ def ego_order(num_agents: int) -> np.ndarray:
 
 
 def view_of(spec: GameSpec, observation: Observation, offset: int) -> Observation:
-    """The view of the co-player `offset` seats after the viewer, as far as the viewer knows it."""
+    """The view of the co-player `offset` seats after the viewer, as far as the viewer knows it.
+
+    Fields that only a seat itself sees are the viewer's.
+    """
     return {field.name: rotated(field, observation[field.name], spec.num_agents, offset) for field in spec.observation}
 
 

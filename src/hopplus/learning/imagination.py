@@ -324,7 +324,8 @@ def imagined_batch(
     """Real and imagined samples of one learner, [seats, samples], and metrics of the imagined ones."""
     num_members, num_seats = count_rows(members), real.active.shape[0]
     num_envs = jax.tree.leaves(begin.views)[0].shape[1]
-    split = partial(jax.tree.map, lambda leaf: leaf.reshape(num_seats, num_members, -1, *leaf.shape[2:]))
+    shape = (num_seats, num_members, num_envs // num_members)
+    split = partial(jax.tree.map, lambda leaf: leaf.reshape(*shape, *leaf.shape[2:]))
     keys = jax.vmap(lambda key: jax.random.split(key, num_members))(keys)
 
     def one(member, views, beliefs, starts, times, key):

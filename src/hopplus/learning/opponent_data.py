@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key
 from hopplus.agents.goals import GoalModel, goal_model
 from hopplus.agents.opponents import OpponentModels, opponent_inputs
 from hopplus.games.fields import Observation
-from hopplus.games.game import Game, ego_order, view_of, views_of_others
+from hopplus.games.game import NO_ACTION, Game, ego_order, view_of, views_of_others
 from hopplus.games.rollout import EnvState
 from hopplus.learning.config import LearnerConfig, ModellingConfig
 from hopplus.learning.ppo import Batch
@@ -147,7 +147,8 @@ def _evidence_before(
     """The posterior's evidence when the first state was seen, the last action before it included."""
     output, _ = envs.policy_state
     beliefs = jax.tree.map(lambda leaf: jnp.moveaxis(leaf[:count], 1, 0), output.beliefs)
-    acted = observation["last_actions"][:, :, 0, 1:]
+    unseen = jnp.full((*beliefs.goals.shape[:3],), NO_ACTION, jnp.int32)  # then no goals are inferred from actions
+    acted = observation["last_actions"][:, :, 0, 1:] if "last_actions" in observation else unseen
     over_envs = jax.vmap(goals.evidence, in_axes=(None, 0, 0))
     return jax.vmap(over_envs)(models, beliefs, acted)
 

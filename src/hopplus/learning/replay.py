@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
 from hopplus.games.fields import Observation
-from hopplus.games.game import NO_ACTION, Game, GameSpec
+from hopplus.games.game import NO_ACTION, Game, GameSpec, knows_others, legal_of_other, views_of_others
 from hopplus.learning.config import ReplayConfig
 from hopplus.learning.opponent_data import ActionExamples, events_ahead
 from hopplus.learning.rollout import Trajectory
@@ -162,7 +162,8 @@ def draw_examples(
         weights = jnp.where(wanted, FADING ** kept.until[:, seat], 0.0)
         chances = equal_chances(jnp.clip(labels, 0, num_events - 1), num_events, weights)
         places = draw_places(chances, (num_samples,), key=jax.random.wrap_key_data(key_data))
-        inputs = jax.vmap(lambda place: _input(game, jax.tree.map(lambda leaf: leaf[place], kept), seat))(places)
+        rows = jax.tree.map(lambda leaf: leaf[places], kept)
+        inputs = jax.vmap(lambda row: _input(game, row, order[0], seat))(rows)
         weights = jnp.broadcast_to(jnp.any(wanted), places.shape).astype(jnp.float32)
         return ActionExamples(
             inputs, jax.nn.one_hot(labels[places], num_events + 1), kept.transition.now.actions[places, seat], weights
@@ -200,7 +201,7 @@ def draw_any_examples(
             if ahead:
                 has_left = row.transition.after.ended[seat]
                 seen = jax.tree.map(partial(jnp.where, has_left), seen, _view(game, row, seat, ahead=True))
-            return _input(game, row, seat), encode(seen)
+            return _input(game, row, order[0], seat), encode(seen)
 
         inputs, goals = jax.vmap(one)(places)
         return ActionExamples(inputs, goals, kept.transition.now.actions[places, seat], weights)
@@ -218,9 +219,15 @@ def draw_views(
     return views, kept.transition.now.time[places]
 
 
-def _input(game: Game, kept: Kept, seat: Int32[Array, ""]) -> OpponentInput:
-    view = _view(game, kept, seat)
-    return others.opponent_input(game.spec, view, game.legal_in_view(view))
+def _input(game: Game, kept: Kept, viewer: Int32[Array, ""], seat: Int32[Array, ""]) -> OpponentInput:
+    """What the viewer's model of the co-player in a seat reads in a kept step."""
+    if knows_others(game.spec):
+        view = _view(game, kept, seat)
+    else:
+        place = (seat - viewer) % game.spec.num_agents - 1
+        views = views_of_others(game.spec, _view(game, kept, viewer))
+        view = jax.tree.map(lambda leaf: leaf[place], views)
+    return others.opponent_input(game.spec, view, legal_of_other(game, view))
 
 
 def _view(game: Game, kept: Kept, seat: Int32[Array, ""], *, ahead: bool = False) -> Observation:

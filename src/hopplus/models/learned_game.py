@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
 from hopplus.games.fields import TIME, Field, Observation, rotated
-from hopplus.games.game import NO_ACTION, Game, GameSpec, as_played, ego_views, steps_passed
+from hopplus.games.game import NO_ACTION, Game, GameSpec, as_played, ego_views, knows_others, steps_passed
 from hopplus.models import world
 from hopplus.models.world import (
     Situation,
@@ -80,7 +80,10 @@ class LearnedGame(Game[WorldState]):
         )
 
     def legal(self, state: WorldState) -> Bool[Array, "agents actions"]:
-        allowed = jax.vmap(self.game.legal_in_view)(self.observe(state))
+        views = self.observe(state)
+        allowed = jax.vmap(self.game.legal_in_view)(views)
+        if not knows_others(self.spec):  # the co-players' views are the viewer's
+            allowed = allowed.at[1:].set(True)
         if self.spec.stay is None:
             return allowed
         only_stay = np.arange(self.spec.num_actions) == self.spec.stay

@@ -17,11 +17,11 @@ def missing(learner: LearnerConfig, game: Game) -> str | None:
     if learner.opponents.is_used:
         if spec.num_agents < 2:
             return "opponent models (--others.models) need a co-player: the game has one seat"
-        if "others' views" not in offered:
-            return f"opponent models (--others.models) need what a co-player sees: {_private(game)}"
-        if not spec.has_field("last_actions"):
-            needs = "opponent models (--others.models) need to see what co-players did"
-            return f"{needs}: add `last_actions_field` to `observation` of the GameSpec"
+        if (needs := _missing_for_own_views(learner, game)) and "others' views" not in offered:
+            return needs
+        if goals.kind != "none" and not spec.has_field("last_actions"):
+            needs = "goals (--goals.kind) are inferred from what co-players did"
+            return f"{needs}: add `last_actions_field` to `observation` of the GameSpec, or give --goals.kind none"
     if learner.planning.is_used and learner.planning.model == "game" and "plan" not in offered:
         needs = "planning in the true game (--planning.kind) needs a state to start from"
         return f"{needs}: write `from_view` in {type(game).__name__}"
@@ -63,11 +63,17 @@ def _beyond_cells(game: Game) -> str | None:
     return f"planes of the kind {kinds[0]}" if kinds else None
 
 
-def _private(game: Game) -> str:
-    own = [field.name for field in game.spec.observation if field.layout == "own"]
-    if not own:
-        return "seats in different roles see different things, and these models do not know roles yet"
-    return f"give the field {own[0]!r} of `observation` the layout `shared` or `players`, if that is true of it"
+def _missing_for_own_views(learner: LearnerConfig, game: Game) -> str | None:
+    """What opponent models need where a seat does not know what its co-players see: they read its own view."""
+    if game.spec.roles and learner.sharing == "shared":
+        return "seats in different roles see different things, and opponent models that they share do not know roles"
+    if learner.opponents.others.models == "shared":
+        return "a model of all co-players needs what each of them sees (--others.models shared); give each"
+    if learner.opponents.goals.is_latent:
+        own = [field.name for field in game.spec.observation if field.layout == "own"]
+        what = f"the field {own[0]!r} is a seat's own" if own else "the seats have roles"
+        return f"learned goals (--goals.kind) encode what a co-player sees, and {what}; give hindsight or none"
+    return None
 
 
 def agents_for(game: Game) -> dict[str, str | None]:

@@ -70,6 +70,15 @@ BY_AGENT: dict[str, Defaults] = {
 }
 """By agent, on games that are not in the table above."""
 USUAL = Defaults()
+IMPORTED = ("jaxmarl:", "jumanji:", "pettingzoo:")
+"""How the names of games of other libraries begin. They declare no events, and no planes that a world could know."""
+NO_GOALS = {"opponents.goals.kind": "none"}
+FOR_IMPORTED: dict[str, Mapping[str, Any]] = {
+    "omg": NO_GOALS,
+    "direct_om": NO_GOALS,
+    "hop_plus": NO_GOALS | {"world.kind": "fields", "world.hidden": 256, "imagination.counterfactual": 0.0},
+}
+"""By agent, what differs on these games."""
 
 
 def defaults_of(agent: Any, game: Any) -> Defaults:
@@ -77,6 +86,8 @@ def defaults_of(agent: Any, game: Any) -> Defaults:
     if not isinstance(agent, str):
         return USUAL
     usual = BY_AGENT.get(agent, USUAL)
+    if isinstance(game, str) and game.startswith(IMPORTED):
+        return replace(usual, learner=FOR_IMPORTED.get(agent))
     return BY_GAME.get((agent, game), usual) if isinstance(game, str) else usual
 
 
