@@ -3,7 +3,7 @@
 import numpy as np
 
 from biased_envs import SmallEnv
-from bugs.base import MOVES, PPO, SEATS, SIDE, Board, Bug, QLearner, Trainer
+from bugs.base import DISCOUNT, LAMBDA, MOVES, PPO, SEATS, SIDE, STEPS, Board, Bug, QLearner, Trainer
 
 
 class CoinGame(SmallEnv):
@@ -178,6 +178,20 @@ class ValuesOfTwoScales(PPO):
         data["targets"] = self.returns
 
 
+class SumAcrossTimeLimits(PPO):
+    """The value is bootstrapped where the time is up, and the sum of the advantage goes on into the next episode."""
+
+    def advantages(self, data):
+        ends, cuts = data["terminated"], data["terminated"] | data["truncated"]
+        advantage, after, found = 0.0, data["last_values"], np.zeros_like(data["values"])
+        for t in reversed(range(STEPS)):
+            bootstrap = np.where(ends[t], 0.0, np.where(cuts[t], data["final_values"][t], after))
+            surprise = data["rewards"][t] + DISCOUNT * bootstrap - data["values"][t]
+            advantage = surprise + DISCOUNT * LAMBDA * np.where(ends[t], 0.0, advantage)
+            found[t], after = advantage, data["values"][t]
+        return found
+
+
 BUGS = (
     Bug("the tie that red always won", "alshedivat/lola pull request 5", "game: returns", RedTakesTies, CoinGame),
     Bug("a hidden layer that nobody reads", "bold-lab-ai/JaxMARL issue 168", "hidden", HiddenLayerBypassed, PPO),
@@ -237,6 +251,13 @@ BUGS = (
         "marlbenchmark/on-policy issue 12",
         "critic: scale of values",
         ValuesOfTwoScales,
+        PPO,
+    ),
+    Bug(
+        "advantages that run through a time limit",
+        "Toni-SM/skrl issue 224",
+        "ends: advantages across episodes",
+        SumAcrossTimeLimits,
         PPO,
     ),
 )

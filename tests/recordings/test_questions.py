@@ -237,6 +237,18 @@ def own_end(data):
     return recomputed(data | {"terminated": data["terminated"] | early}, terminated=data["terminated"] | early)
 
 
+def joined_at_time_limits(data):
+    """The value is right where the time is up, and the sum goes on."""
+    found, carry, after = np.zeros_like(data["values"]), 0.0, data["last_values"]
+    for step in reversed(range(TIME)):
+        cut = np.where(data["truncated"][..., step], data["final_values"][..., step], after)
+        value = np.where(data["terminated"][..., step], 0.0, cut)
+        carry = ~data["terminated"][..., step] * carry * 0.95 * LAMBDA
+        carry = data["rewards"][..., step] + 0.95 * value - data["values"][..., step] + carry
+        found[..., step], after = carry, data["values"][..., step]
+    return data | {"advantages": found, "targets": found + data["values"]}
+
+
 def at_time_limits(data):
     """A large number is bootstrapped at time limits."""
     return recomputed(data, final_values=np.full_like(data["values"], -1e4)) | {"final_values": data["final_values"]}
@@ -244,6 +256,7 @@ def at_time_limits(data):
 
 MISTAKES |= {
     "values of two scales": (rescaled, "critic: scale of values"),
+    "sums across time limits": (joined_at_time_limits, "ends: advantages across episodes"),
     "padding at time limits": (at_time_limits, "ends: time limits"),
     "in the game after its end": (own_end, "buffer: samples after leaving"),
 }

@@ -49,6 +49,8 @@ class Rollout:
     last_values: np.ndarray
     discount: float
     gae_lambda: float
+    sums_end: np.ndarray | None = None
+    """Where the sum of surprises ends, if not at all cuts."""
 
     def advantages(self) -> np.ndarray:
         """The advantages; NaN where something that they need is unknown."""
@@ -58,7 +60,8 @@ class Rollout:
             is_cut, stops = self.cuts[..., step], self.stops[..., step]
             after = np.where(stops, 0.0, np.where(is_cut, self.bootstraps[..., step], next_value))
             surprise = self.rewards[..., step] + self.discount * after - self.values[..., step]
-            carried = np.where(is_cut, 0.0, self.discount * self.gae_lambda * advantage)
+            ends_here = is_cut if self.sums_end is None else self.sums_end[..., step]
+            carried = np.where(ends_here, 0.0, self.discount * self.gae_lambda * advantage)
             advantage = surprise + carried
             found[..., step] = advantage
             next_value = self.values[..., step]
@@ -244,6 +247,12 @@ def mistakes(recording: Recording, group: str, rollout: Rollout, seat: int) -> M
         ("ends: masks", "they use the end of the step before"): _with_ends(rollout, shifted(over, 1)),
         ("ends: advantages across episodes", "advantages reach from one episode into the one before"): replace(
             rollout, cuts=nothing, bootstraps=rollout.bootstraps
+        ),
+        ("ends: advantages across episodes", "the sum of an advantage goes on into the next episode"): replace(
+            rollout, sums_end=nothing
+        ),
+        ("ends: advantages across episodes", "the sum of an advantage goes on across time limits"): replace(
+            rollout, sums_end=rollout.stops
         ),
         ("ends: time limits", "time limits count as ends of the game"): _with_ends(rollout, over),
         ("ends: time limits", "after a time limit the next episode's value is added"): replace(
