@@ -6,7 +6,6 @@ python scripts/notes_pictures.py seats goals  some of them
 A band is the 95% interval over seeds, cut off where no return or recall can be: three seeds have wide intervals.
 """
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatt
 
 from hopplus.report import save_figure
 from hopplus_doctor.drawing import INK, MUTED, PAPER, style_axes
+from picture_parts.common import NotMeasuredError, results
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
@@ -256,18 +256,24 @@ DRAWN: dict[str, tuple[str, Callable[[Variants], Figure], Sequence[str]]] = {
 """Of each picture: the study, how it is drawn, and its variants; all if none is named."""
 
 
+def draw(name: str, path: Path) -> None:
+    """Draw one picture of a study; raises NotMeasuredError where it has not run."""
+    study, drawn, only = DRAWN[name]
+    try:
+        variants = results(f"notes_{study}")["variants"]
+    except NotMeasuredError as error:
+        raise NotMeasuredError(f"{error}; python benchmarks/notes_studies.py {study} writes it") from None
+    save_figure(drawn({each: found for each, found in variants.items() if not only or each in only}), path)
+
+
 def main(wanted: Sequence[str]) -> None:
     for name in wanted or DRAWN:
         if name not in DRAWN:
             raise SystemExit(f"there is no picture {name}; give some of {', '.join(DRAWN)}")
-        study, drawn, only = DRAWN[name]
-        path = ROOT / "results" / f"notes_{study}.json"
-        if not path.exists():
-            print(f"{path.name} is not there; python benchmarks/notes_studies.py {study} writes it")
-            continue
-        variants = json.loads(path.read_text())["variants"]
-        chosen = {each: found for each, found in variants.items() if not only or each in only}
-        save_figure(drawn(chosen), PICTURES / f"notes_{name}.png")
+        try:
+            draw(name, PICTURES / f"notes_{name}.png")
+        except NotMeasuredError as error:
+            print(error)
 
 
 if __name__ == "__main__":

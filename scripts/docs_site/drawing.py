@@ -1,9 +1,8 @@
-"""Draw docs/pictures/architecture.svg, the data flow of one update: `python scripts/docs_site/drawing.py`."""
+"""Draw docs/pictures/architecture.svg, the data flow of one update: `python scripts/pictures.py architecture`."""
 
 from pathlib import Path
 
 WIDTH, HEIGHT = 880, 520
-PICTURE = Path(__file__).resolve().parents[2] / "docs" / "pictures" / "architecture.svg"
 INK, LINE = "#22303c", "#5b6b79"
 FILLS = {"real": "#dcebfb", "model": "#fdeccd", "learn": "#dff2e1", "read": "#eeeaf6"}
 BOXES = {
@@ -71,5 +70,5 @@ def drawing() -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-if __name__ == "__main__":
-    PICTURE.write_text(drawing(), encoding="utf-8")
+def save(path: Path) -> None:
+    path.write_text(drawing(), encoding="utf-8")

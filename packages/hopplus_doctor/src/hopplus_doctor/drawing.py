@@ -13,6 +13,8 @@ PAPER, INK, MUTED, RULE = "#fffdf8", "#2d2a26", "#857f76", "#e4dfd3"
 PAGE_COLOURS = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)"}
 """CSS variables that replace these colours on the page, so that a figure can be read in dark mode too."""
 PICTURE_DPI = 200
+STYLE = Path(__file__).parent / "templates" / "hopplus.mplstyle"
+"""The same style as a file of matplotlib, for pictures that are drawn without the functions below."""
 LETTERS_PER_INCH = 15
 """Letters of a legend that fit into an inch."""
 

@@ -1,0 +1,1 @@
+"""The parts of `scripts/pictures.py`, by where their data comes from."""
