@@ -120,9 +120,8 @@ def simulations() -> Figure:
         label = f"{found['run'].rsplit('/', 1)[-1]}, search in the {found['model']}"
         axes.errorbar(at, middle, reach, color=player_colour(index), marker="o", capsize=2, elinewidth=1.2, label=label)
         axes.set_xticks(range(len(middle)), [one["budget"] for one in found["budgets"]])
-        trees = found["trees"]
     line_at(axes, 1.0, "oracle")
-    axes.set_xlabel(f"simulations in each of {trees} trees")
+    axes.set_xlabel("simulations in each of 4 trees")
     axes.set_ylabel("normalised return")
     axes.legend(loc="lower right")
     return sheet
@@ -263,6 +262,7 @@ def others_confusion() -> Figure:
     mean = np.array([score["mean_probabilities"][index] for index in taken], float)
     sheet, places = panels(2, width=9.2, height=3.9, sharey=True)
     titles = ("predicted action (share)", "mean predicted probability")
+    drawn = None
     for axes, values, title in zip(places, (decided, mean), titles, strict=True):
         drawn = axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto")
         texts = [[f"{value:.2f}" if value >= 0.005 else "" for value in row] for row in values]
@@ -270,6 +270,7 @@ def others_confusion() -> Figure:
         name_cells(axes, [names[index] for index in taken], names, "action taken", "predicted")
         axes.set_title(title)
     places[1].set_ylabel("")
+    assert drawn is not None
     sheet.colorbar(drawn, ax=places, label="share or probability").outline.set_visible(False)
     return sheet
 
@@ -281,8 +282,9 @@ def power() -> Figure:
     for index, (name, game) in enumerate(found["games"].items()):
         for (budget, one), marker, style in zip(game["budgets"].items(), "o^", (":", "-"), strict=True):
             label = f"{name}, {budget} s: {one['episodes']:,} episodes"
-            shares = list(one["found"])
             axes.plot(list(one["found"].values()), style, marker=marker, color=player_colour(index), label=label)
+    first = next(iter(found["games"].values()))
+    shares = list(next(iter(first["budgets"].values()))["found"])
     line_at(axes, 0.95, "95%")
     axes.set_xticks(range(len(shares)), [f"{float(share):.1%}".replace(".0%", "%") for share in shares])
     axes.set_ylim(0, 1.05)
