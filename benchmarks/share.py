@@ -9,8 +9,9 @@ decision             milliseconds of a decision of hop_plus on 8x8 in Chromium, 
 The networks have the sizes of the default agents; their weights are random and large, so that policies and beliefs are
 far from uniform. With --runs, trained agents are compared instead.
 
-    python benchmarks/share.py                     1,050 episodes of each game; about half an hour on two cores
-    python benchmarks/share.py --quick             24 episodes of each game, node only; about two minutes
+    python benchmarks/share.py                     1,050 episodes of each game; writes results/share.json
+    python benchmarks/share.py --games coins-3x3   this game only; the others stay in results/share.json as they are
+    python benchmarks/share.py --quick             24 episodes of each game, node only
     python benchmarks/share.py --runs runs/first   the agents of these runs
 
 Needs node; for Chromium also `npm install` in web/.
@@ -19,31 +20,35 @@ Needs node; for Chromium also `npm install` in web/.
 import argparse
 import base64
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from hopplus.games.lineups import read_policies, split
-from hopplus.learning.learner import init
+from hopplus.learning.learner import by_seat, init
 from hopplus.runs.config import RunConfig
-from hopplus.runs.run import Run, load, run_of
+from hopplus.runs.run import Run, load
 from hopplus.share.page import TEMPLATES, page_data, page_html
 from hopplus.share.parity import record
-from measure import PROGRESS, print_json
+from measure import PROGRESS, print_json, print_table, write_result
 
 WEB = Path(__file__).parents[1] / "web"
 CHROMIUM = Path("/usr/bin/chromium")
-SLOWDOWN, TOLERANCE = 4, 1e-5
-EPISODES, QUICK_EPISODES, AT_ONCE = 1050, 24, 70
-SPREAD = 4.0
-"""The factor on random weights."""
+SLOWDOWN, TIMINGS = 4, 5
+EPISODES, QUICK_EPISODES = 1050, 24
+FILE = Path("results/share.json")
+SPREAD = 1.5
+"""How many times as large as its inputs the outputs of a random layer are, about."""
 BOARD = [
     ("hop_plus", "{0},{0},nearest_stag,patient_stag(3)"),
     ("omg", "{0},{0},{0},nearest_hare"),
@@ -53,6 +58,13 @@ CASES: dict[str, list[tuple[str, str]]] = {
     "stag-hunt-4x4": BOARD,
     "stag-hunt-8x8": BOARD,
     "matrix-stag-hunt": [("ppo", "{1},{2}"), ("direct_om", "{1},random")],
+    "foraging-8x8": [
+        ("hop_plus", "{1},{2},nearest_food,strongest_food"),
+        ("omg", "{1},{2},{3},easy_food"),
+        ("ppo", "{1},{2},easy_food,random"),
+    ],
+    "coins-3x3": [("hop_plus", "{1},{2}"), ("omg", "{1},any_coins"), ("ppo", "own_coins,{2}")],
+    "coins-5x5": [("ppo", "{1},own_coins,any_coins,random")],
 }
 """For each game, agents and line-ups: {0} is the agent, {1} its first seat."""
 Case = tuple[Callable[[], Run], str]
@@ -68,13 +80,20 @@ def random_run(agent: str, game: str, folder: Path) -> Run:
     """A run of the default settings that was not trained; its weights are random and large."""
     config = RunConfig.for_agent(agent, game=game, seeds=1)
     keys = jax.random.split(jax.random.key(0), 1)
-    state = jax.jit(jax.vmap(lambda key: init(config.learner, config.task, key=key)))(keys)
-    run = run_of(folder / agent, config, 0, state.learners)
-    leaves, tree = jax.tree.flatten((run.params, run.opponents))
-    noise = jax.random.split(jax.random.key(1), len(leaves))
-    wider = [SPREAD * leaf + 0.1 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, noise, strict=True)]
-    params, opponents = jax.tree.unflatten(tree, [leaf.astype(jnp.float32) for leaf in wider])
-    return Run(run.folder, config, 0, params, opponents, None)
+    shapes = jax.eval_shape(jax.vmap(lambda key: init(config.learner, config.task, key=key)), keys).learners
+    random = np.random.default_rng(0)
+
+    def weights(of: Any) -> Any:
+        return jax.tree.map(lambda leaf: random_array(leaf.shape, random), of)
+
+    seated = jax.vmap(partial(by_seat, config.task))((weights(shapes.policy.params), weights(shapes.opponents.params)))
+    return Run(folder / agent, config, 0, *seated, None)
+
+
+def random_array(shape: tuple[int, ...], random: np.random.Generator) -> jax.Array:
+    """Weights with which a layer's outputs are several times as large as its inputs."""
+    deviation = SPREAD / max(shape[-2:]) ** 0.5 if len(shape) > 3 else 0.1
+    return jnp.asarray(random.normal(scale=deviation, size=shape), jnp.float32)
 
 
 def lineup_of(pattern: str, run: Run) -> str:
@@ -86,20 +105,17 @@ def lineup_of(pattern: str, run: Run) -> str:
 def compare(run: Run, lineup: str, count: int, folder: Path, *, browser: bool, seed: int) -> list[dict[str, Any]]:
     """What node says of that many episodes, and what Chromium says of them."""
     data, weights = page_data([run], lineup=lineup)
-    players, found = policies(run, lineup), []
     page = folder / "page.html"
     page.write_text(page_html(data, weights))
-    for start in range(0, count, AT_ONCE):
-        episodes = record(run.game, players, split(lineup), min(AT_ONCE, count - start), seed=seed + start)
-        content = {"page": data, "weights": base64.b64encode(weights).decode(), "episodes": episodes}
-        (folder / "given.json").write_text(json.dumps(content))
-        line = ["node", "-e", COMPARE, str(TEMPLATES / "page.js"), str(folder / "given.json")]
-        found.append(
-            {"in": "node"} | json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
-        )
-        if browser:
-            (folder / "episodes.json").write_text(json.dumps(episodes))
-            found.append({"in": "chromium"} | drive("compare", page, folder / "episodes.json"))
+    episodes = record(run.game, policies(run, lineup), split(lineup), count, seed=seed)
+    content = {"page": data, "weights": base64.b64encode(weights).decode(), "episodes": episodes}
+    (folder / "given.json").write_text(json.dumps(content))
+    line = ["node", "-e", COMPARE, str(TEMPLATES / "page.js"), str(folder / "given.json")]
+    ended = subprocess.run(line, capture_output=True, text=True, check=True)
+    found = [{"in": "node"} | json.loads(ended.stdout)]
+    if browser:
+        (folder / "episodes.json").write_text(json.dumps(episodes))
+        found.append({"in": "chromium"} | drive("compare", page, folder / "episodes.json"))
     return found
 
 
@@ -136,11 +152,16 @@ def summary(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def measure_page(run: Run, folder: Path) -> dict[str, Any]:
-    """The size of a page, and how long a decision takes."""
+    """The size of a page, and how long a decision takes: the median of several measurements."""
     page = folder / "page.html"
     page.write_text(page_html(*page_data([run])))
     found: dict[str, Any] = {"megabytes": round(page.stat().st_size / 1e6, 3)}
-    return found | ({"decision": drive("time", page, SLOWDOWN)} if has_browser() else {})
+    if has_browser():
+        times = [drive("time", page, SLOWDOWN) for _ in range(TIMINGS)]
+        names = ("decisions", "median", "ninety_fifth", "largest")
+        found["decision"] = {"slowdown": SLOWDOWN, "measurements": TIMINGS, "load": os.getloadavg()[0]}
+        found["decision"] |= {name: median(one[name] for one in times) for name in names}
+    return found
 
 
 def has_browser() -> bool:
@@ -153,33 +174,63 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few episodes, node only")
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="trained runs in place of random networks")
     parser.add_argument("--episodes", type=int, help="episodes of each game")
+    parser.add_argument("--games", nargs="*", choices=CASES, default=list(CASES), help="these games only")
     asked = parser.parse_args()
     if shutil.which("node") is None:
         parser.error("node is needed")
     count = asked.episodes or (QUICK_EPISODES if asked.quick else EPISODES)
-    browser = has_browser() and not asked.quick
+    is_kept = not asked.quick and not asked.runs
+    stored = json.loads(FILE.read_text()) if is_kept and FILE.exists() else {}
+    figures = {"largest_page": stored.get("largest_page"), "games": stored.get("games", {})}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        results, largest_page = by_game(asked.runs, count, folder, browser=browser)
-    every = [one for game in results.values() for one in game.values()]
-    print_json(
-        {
-            "largest_difference": max(one["largest_difference"] for one in every),
-            "episodes_equal": min(one["episodes_equal"] for one in every),
-            "sampled_unequal": sum(one["sampled_unequal"] for one in every),
-            "largest_page": largest_page,
-            "games": results,
-        },
-        ("jax", "numpy"),
-    )
+        for game, of_game in cases_of(asked.runs, asked.games, folder).items():
+            found, page = measured(game, of_game, count, folder, browser=has_browser() and not asked.quick)
+            figures["games"] |= {game: found}
+            figures["largest_page"] = page or figures["largest_page"]
+            if is_kept:
+                write_result(FILE, {"commands": [f"python benchmarks/share.py --games {game}"], **totals(figures)})
+    print_parity(figures)
+    print_json(totals(figures), ("jax", "numpy"))
 
 
-def cases_of(runs: Sequence[Path], folder: Path) -> dict[str, list[Case]]:
+def totals(figures: dict[str, Any]) -> dict[str, Any]:
+    """The figures of all games together, then those of each."""
+    every = [one for game in figures["games"].values() for one in game.values()]
+    return {
+        "largest_difference": max(one["largest_difference"] for one in every),
+        "episodes_equal": min(one["episodes_equal"] for one in every),
+        "sampled_unequal": sum(one["sampled_unequal"] for one in every),
+        "requests": sum(one["requests"] for one in every),
+        **figures,
+    }
+
+
+def print_parity(figures: dict[str, Any]) -> None:
+    """One row for each game and program."""
+    rows = [
+        (
+            f"{game}, {place}",
+            f"{one['states']:,}",
+            f"{one['largest_difference']:.1e}",
+            f"{one['episodes']:,}",
+            f"{100 * one['episodes_equal']:.4g}%",
+            f"{one['sampled']:,}",
+            str(one["sampled_unequal"]),
+        )
+        for game, of_game in figures["games"].items()
+        for place, one in of_game.items()
+    ]
+    columns = ("game", "states", "largest difference", "episodes", "equal", "actions sampled", "unequal")
+    print_table("The page and Python", columns, rows)
+
+
+def cases_of(runs: Sequence[Path], games: Sequence[str], folder: Path) -> dict[str, list[Case]]:
     """For every game, what makes each run, and its line-up."""
     if not runs:
         return {
-            game: [(partial(random_run, agent, game, folder), pattern) for agent, pattern in of_game]
-            for game, of_game in CASES.items()
+            game: [(partial(random_run, agent, game, folder), pattern) for agent, pattern in CASES[game]]
+            for game in games
         }
     cases: dict[str, list[Case]] = {}
     for run in map(load, runs):
@@ -188,21 +239,20 @@ def cases_of(runs: Sequence[Path], folder: Path) -> dict[str, list[Case]]:
     return cases
 
 
-def by_game(runs: Sequence[Path], count: int, folder: Path, *, browser: bool) -> tuple[dict[str, Any], Any]:
-    """The comparisons of every game, and the page of hop_plus on the largest board."""
-    results, largest_page = {}, None
-    for game, of_game in cases_of(runs, folder).items():
-        parts: list[dict[str, Any]] = []
-        for number, (make_run, pattern) in enumerate(of_game):
-            run = make_run()
-            share = -(-count // len(of_game))
-            parts += compare(run, lineup_of(pattern, run), share, folder, browser=browser, seed=10_000 * number)
-            if game == "stag-hunt-8x8" and run.config.agent == "hop_plus":
-                largest_page = measure_page(run, folder)
-            PROGRESS.print(f"{game}, {run.config.agent}: {share} episodes")
-        places = dict.fromkeys(part["in"] for part in parts)
-        results[game] = {place: summary([part for part in parts if part["in"] == place]) for place in places}
-    return results, largest_page
+def measured(
+    game: str, of_game: Sequence[Case], count: int, folder: Path, *, browser: bool
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The comparisons of one game in each program, and the page of hop_plus on the largest board."""
+    parts: list[dict[str, Any]] = []
+    page, share = None, -(-count // len(of_game))
+    for number, (make_run, pattern) in enumerate(of_game):
+        run = make_run()
+        parts += compare(run, lineup_of(pattern, run), share, folder, browser=browser, seed=10_000 * number)
+        if game == "stag-hunt-8x8" and run.config.agent == "hop_plus":
+            page = measure_page(run, folder)
+        PROGRESS.print(f"{game}, {run.config.agent}: {share} episodes")
+    places = dict.fromkeys(part["in"] for part in parts)
+    return {place: summary([part for part in parts if part["in"] == place]) for place in places}, page
 
 
 if __name__ == "__main__":

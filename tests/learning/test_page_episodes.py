@@ -68,6 +68,23 @@ def test_the_arrays_are_those_of_the_game(file):
         assert [np.flatnonzero(board[..., seat]).item() for seat in range(4)] == one["first"]["position"]
 
 
+def test_a_step_is_drawn_again_with_its_key(tmp_path):
+    """Coins come back on random cells. With other keys they are elsewhere, and walking there pays otherwise."""
+    game, lineup = make("coins-3x3"), "any_coins,any_coins"
+    about = {"format": "hopplus-episodes", "version": 1, "game_name": "coins", "game_version": 1}
+    names = ("seats", "first", "actions", "rewards", "keys")
+    recorded = record(game, read_policies(lineup, game), split(lineup), 3, series=1)
+    episodes = [{name: one[name] for name in names} for one in recorded]
+    path = tmp_path / "episodes.json"
+    path.write_text(json.dumps({**about, "episodes": episodes}))
+    read = read_page_episodes(path, game).episodes
+    np.testing.assert_array_equal(np.asarray(read.rewards), np.float32([one["rewards"] for one in episodes]))
+    episodes[1]["keys"] = [[one ^ 1, other] for one, other in episodes[1]["keys"]]
+    path.write_text(json.dumps({**about, "episodes": episodes}))
+    with pytest.raises(ValueError, match="episode 1 does not pay these rewards"):
+        read_page_episodes(path, game)
+
+
 def test_opponent_models_learn_from_them(file, tmp_path):
     small = OpponentsConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="shared", hidden=4, keys=2))
     config = PretrainConfig(data=Recipe(game=GAME), opponents=small, epochs=1, held_out=0.5)
@@ -163,6 +180,14 @@ WRONG_VALUES = {
     "flags of numbers": put(*FIRST, "present", value=[1, 1, 1, 1]),
     "a player that is not there": put(*FIRST, "present", 0, value=False),
     "a wrong time": put(*FIRST, "time", value=34),
+    "keys of text": put(*ONE, "keys", value="random"),
+    "keys that are not two words": lambda content: content["episodes"][0].update(
+        keys=[[0]] * len(content["episodes"][0]["actions"])
+    ),
+    "a huge key": lambda content: content["episodes"][0].update(
+        keys=[[0, 2**32]] * len(content["episodes"][0]["actions"])
+    ),
+    "a key too few": put(*ONE, "keys", value=[]),
     "an end before the end": lambda content: [content["episodes"][0][name].pop() for name in ("actions", "rewards")],
     "an action after leaving": lambda content: [
         row.__setitem__(seat, 4)

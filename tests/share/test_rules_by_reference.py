@@ -3,12 +3,16 @@
 from dataclasses import asdict, fields
 from itertools import pairwise
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
+from hopplus.games.board import random_words
 from hopplus.games.presets import make
 from hopplus.share.games import page_game
 from pages import in_node, needs_node
-from reference import coplayers, matrix, stag_hunt
+from reference import coins, coplayers, foraging, matrix, stag_hunt
 
 PLAY = """
 const { Session, Random } = hopplus;
@@ -25,8 +29,8 @@ for (let episode = 0; episode < given.count; episode++) {
   }
   episodes.push({
     seats,
-    moments: session.moments.map(({ state, legal, over, actions, rewards, thoughts }) => ({
-      state, legal, over, actions, rewards, probabilities: thoughts.map((one) => Array.from(one.probabilities)),
+    moments: session.moments.map(({ state, legal, over, actions, rewards, key, thoughts }) => ({
+      state, legal, over, actions, rewards, key, probabilities: thoughts.map((one) => Array.from(one.probabilities)),
     })),
   });
 }
@@ -38,6 +42,13 @@ SCRIPTS = {
     "nearest_hare": coplayers.NearestHare(),
     "patient_stag(3)": coplayers.PatientStag(3),
 }
+FORAGERS = {
+    "random": coplayers.Random(),
+    "nearest_food": coplayers.Forager("nearest"),
+    "strongest_food": coplayers.Forager("strongest"),
+    "easy_food": coplayers.Forager("easy"),
+}
+COLLECTORS = {"random": coplayers.Random(), "own_coins": coplayers.OwnCoins(), "any_coins": coplayers.AnyCoins()}
 STAG_HUNTS = ("stag-hunt-4x4", "stag-hunt-8x8", "stag-hunt-8x8-obstacles")
 
 
@@ -52,10 +63,10 @@ def rows(flat, width):
     return [flat[start : start + width] for start in range(0, len(flat), width)]
 
 
-def state_of(saved, width):
+def state_of(saved, width, of=stag_hunt):
     """A state of the reference from one of the page."""
-    given = {field.name: saved[field.name] for field in fields(stag_hunt.State)}
-    return stag_hunt.State(**(given | {"walls": rows(saved["walls"], width)}))
+    given = {field.name: saved[field.name] for field in fields(of.State)}
+    return of.State(**(given | {"walls": rows(saved["walls"], width)}))
 
 
 def view_of(state, legal, seat):
@@ -111,3 +122,65 @@ def test_matrix_games_are_played_by_the_rules(name, count):
             assert after["state"] == asdict(expected)
             assert moment["rewards"] == [float(reward) for reward in rewards]
         assert len(moments) == game.spec.horizon + 1
+
+
+def foraging_view(state, legal, seat):
+    foods = {state.food_position[food]: state.food_level[food] for food in state.foods}
+    others = [cell for other, cell in enumerate(state.position) if other != seat]
+    seen = {"foods": foods, "level": state.level[seat], "others": others}
+    return coplayers.View(legal[seat], state.walls, state.position[seat], [], [], [], **seen)
+
+
+def coins_view(state, legal, seat):
+    count = len(state.position)
+    own_first = [state.coin_position[(seat + place) % count] for place in range(count)]
+    return coplayers.View(legal[seat], state.walls, state.position[seat], [], [], [], coins=own_first)
+
+
+def check_episode(of, rules, episode, width, scripts, view_of, step):
+    """Every state, reward, end, legal action and probability of an episode in which nobody leaves."""
+    moments = episode["moments"]
+    of.check_reset(rules, state_of(moments[0]["state"], width, of))
+    for moment, after in pairwise(moments):
+        state = state_of(moment["state"], width, of)
+        legal = of.legal(rules, state)
+        assert moment["legal"] == legal and moment["over"] == of.terminated(rules, state)
+        for seat, name in enumerate(episode["seats"]):
+            wanted = scripts[name].probabilities(view_of(state, legal, seat), 0)
+            assert moment["probabilities"][seat] == pytest.approx(wanted, abs=1e-6)
+        expected, rewards = step(state, moment)
+        assert asdict(state_of(after["state"], width, of)) == asdict(expected)
+        assert moment["rewards"] == [float(reward) for reward in rewards]
+    assert all(moments[-1]["over"]) and all(of.terminated(rules, expected))
+
+
+@needs_node
+@pytest.mark.parametrize("count", [12, pytest.param(1000, marks=pytest.mark.heavy)])
+def test_foraging_is_played_by_the_rules(count):
+    game, episodes = played("foraging-8x8", FORAGERS, count)
+    rules = foraging.Rules(game.horizon, game.player_levels, game.food_levels, 0, None)
+
+    def step(state, moment):
+        return foraging.step(rules, state, moment["actions"])
+
+    for episode in episodes:
+        check_episode(foraging, rules, episode, game.grid.width, FORAGERS, foraging_view, step)
+    assert len(episodes) == count
+
+
+@needs_node
+@pytest.mark.parametrize("count", [12, pytest.param(1000, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("name", ["coins-3x3", "coins-5x5"])
+def test_coins_are_played_by_the_rules(name, count):
+    game, episodes = played(name, COLLECTORS, count)
+    rules = coins.Rules(game.horizon, game.coin_reward, game.cost, 0, None)
+    keys = jnp.array([moment["key"] for one in episodes for moment in one["moments"][:-1]], jnp.uint32)
+    words_of = jax.vmap(lambda key: random_words(game.num_players, key=jax.random.wrap_key_data(key)))
+    words = iter(np.asarray(words_of(keys)).tolist())
+
+    def step(state, moment):
+        return coins.step(rules, state, moment["actions"], coins.Draws(next(words)))
+
+    for episode in episodes:
+        check_episode(coins, rules, episode, game.grid.width, COLLECTORS, coins_view, step)
+    assert len(episodes) == count

@@ -85,6 +85,9 @@ def test_agents_think_as_in_python(agent, lineup):
             "stag-hunt-8x8", "nearest_stag,patient_stag(1),nearest_hare,patient_stag(3)", marks=pytest.mark.heavy
         ),
         ("stag-hunt-8x8-obstacles", "nearest_stag,nearest_stag,nearest_hare,random"),
+        ("foraging-8x8", "nearest_food,strongest_food,easy_food,random"),
+        ("coins-3x3", "own_coins,any_coins"),
+        pytest.param("coins-5x5", "own_coins,own_coins,any_coins,random", marks=pytest.mark.heavy),
     ],
 )
 def test_rules_and_scripts_are_those_of_python(name, lineup):
@@ -112,6 +115,12 @@ def test_a_difference_is_found():
     assert after(lambda one: put(one, "after", 0, "time", value=7))["episodes_equal"] == 0
     assert after(lambda one: put(one, "rewards", 0, 0, value=0.25))["episodes_equal"] == 0
     assert after(lambda one: put(one, "over", 0, 0, value=True))["episodes_equal"] == 0
+    assert (
+        after(lambda one: put(one, "first", "position", 0, value=(one["first"]["position"][0] + 1) % 16))[
+            "episodes_equal"
+        ]
+        == 0
+    )
     assert after(lambda one: put(one, "probabilities", 0, 0, 0, value=2.0))["largest_difference"]["probabilities"] > 1
     assert after(lambda one: put(one, "sampled", 0, 0, value=99))["sampled_unequal"] == 1
 

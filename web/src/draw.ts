@@ -1,7 +1,7 @@
 // The board as an SVG picture with a description in words, and the table of a matrix game.
 
 import { Spec } from "./game";
-import { Language, say, sayAction } from "./words";
+import { Language, say, sayAction, sayThing } from "./words";
 import { Moment } from "./session";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
@@ -50,28 +50,38 @@ export function drawBoard(into: Element, spec: Spec, look: Look, board: Uint8Arr
       }
     });
     const here = planes.map((_, index) => index).filter((index) => index < num_agents && on[index]);
-    here.forEach((seat) => drawPlayer(svg, seat, here.length === 1 ? 0.5 : 0.5 + PLACES[seat % 4][0], 0.5 + (here.length === 1 ? 0.22 : PLACES[seat % 4][1]), row, column, look, people));
+    const level = planes.findIndex((one, index) => one.kind === "category" && on[index]);
+    here.forEach((seat) => drawPlayer(svg, seat, here.length === 1 ? 0.5 : 0.5 + PLACES[seat % 4][0], 0.5 + (here.length === 1 ? 0.22 : PLACES[seat % 4][1]), row, column, look, people, levelOf(spec, level)));
   }
   into.replaceChildren(svg);
 }
 
-function drawPlayer(svg: Element, seat: number, x: number, y: number, row: number, column: number, look: Look, people: number[]): void {
+function drawPlayer(svg: Element, seat: number, x: number, y: number, row: number, column: number, look: Look, people: number[], level: number): void {
   const group = make("g", { transform: `translate(${column + x} ${row + y})` }, svg);
   const isPerson = people.includes(seat);
   make("circle", { r: 0.21, fill: look.colours[seat], class: isPerson ? "piece person" : "piece" }, group);
-  make("text", { y: 0.09, class: "piece-number" }, group, String(seat + 1));
+  make("text", { y: level ? 0.05 : 0.09, class: "piece-number" }, group, String(seat + 1));
+  for (let dot = 0; dot < level; dot++) {
+    make("circle", { cx: 0.09 * (dot - (level - 1) / 2), cy: 0.125, r: 0.032, class: "dot" }, group);
+  }
 }
+
+/** The level that a plane shows, as in level_2; 0 without a plane. */
+const levelOf = (spec: Spec, index: number): number => (index < 0 ? 0 : Number(spec.planes[index].name.replace("level_", "")));
 
 /** The board in words, for screen readers. */
 export function describe(spec: Spec, board: Uint8Array, people: number[], language: Language): string {
   const parts: string[] = [];
   spec.planes.forEach((one, index) => {
-    if (one.kind === "fixed") return;
+    if (one.kind === "fixed" || one.kind === "category") return;
     for (let cell = 0; cell < spec.height * spec.width; cell++) {
       if (!board[cell * spec.planes.length + index]) continue;
       const place = say(language, "cell", Math.floor(cell / spec.width) + 1, (cell % spec.width) + 1);
-      const who = index < spec.num_agents ? say(language, "player", index + 1) : say(language, one.name);
-      parts.push(`${who}${people.includes(index) ? ` (${say(language, "you")})` : ""}: ${place}`);
+      const who = index < spec.num_agents ? say(language, "player", index + 1) : sayThing(language, one.name);
+      const level = spec.planes.findIndex((each, of) => each.kind === "category" && board[cell * spec.planes.length + of]);
+      const about = people.includes(index) ? [say(language, "you")] : [];
+      if (index < spec.num_agents && level >= 0) about.push(say(language, "level", levelOf(spec, level)));
+      parts.push(`${who}${about.length ? ` (${about.join(", ")})` : ""}: ${place}`);
     }
   });
   return parts.join("; ") || say(language, "empty");

@@ -31,7 +31,7 @@ export class EpisodeList {
     const episode = this.saved[index];
     this.replayed = new Session(this.data, this.weights, episode.seats, new Random(0));
     this.replayed.start(false, episode.first);
-    for (const actions of episode.actions) this.replayed.play(actions);
+    episode.actions.forEach((actions, step) => this.replayed!.play(actions, episode.keys?.[step]));
   }
 
   show(into: HTMLElement, language: Language, onReplay: (index: number) => void): void {

@@ -5,7 +5,9 @@ import { NO_ACTION, concatenate, oneHot } from "./numbers";
 
 export interface Plane {
   name: string;
-  kind: "walker" | "set" | "fixed";
+  kind: "walker" | "set" | "category" | "counter" | "fixed";
+  /** One of as many planes as there are players; these follow the walkers, in the order of the players. */
+  per_player: boolean;
 }
 
 export interface Field {
@@ -50,10 +52,15 @@ export interface Draws {
   distinct(count: number, population: number): number[];
 }
 
+/** The random key of a step, as in JAX: two words. Python repeats a saved step with it. */
+export type StepKey = [number, number];
+
 export interface Game {
   spec: Spec;
+  /** Whether a step draws random numbers; its key is then saved with the episode. */
+  isRandom: boolean;
   reset(random: Draws): State;
-  step(state: State, actions: number[]): { state: State; rewards: number[] };
+  step(state: State, actions: number[], key: StepKey): { state: State; rewards: number[] };
   observe(state: State): Observation[];
   legal(state: State): boolean[][];
   terminated(state: State): boolean[];
@@ -88,16 +95,24 @@ export function egoViews(
         isThere ? lastActions[(seat + place) % count] : NO_ACTION,
       ),
     };
-    if (spec.planes.length) view.planes = isThere ? rolled(board, spec.planes.length, count, seat) : board.map(() => 0);
+    if (spec.planes.length) view.planes = isThere ? rolled(spec, board, seat) : board.map(() => 0);
     return view;
   });
 }
 
-function rolled<T extends Uint8Array>(board: T, channels: number, count: number, offset: number): T {
+/** How many planes each player has: its walker, and others of its own. */
+const numBlocks = (spec: Spec): number => 1 + spec.planes.filter((one) => one.per_player).length / spec.num_agents;
+
+function rolled(spec: Spec, board: Uint8Array, offset: number): Uint8Array {
+  const count = spec.num_agents;
+  const channels = spec.planes.length;
+  const ofPlayers = count * numBlocks(spec);
   return board.map((_, index) => {
     const channel = index % channels;
-    return channel < count ? board[index - channel + ((channel + offset) % count)] : board[index];
-  }) as T;
+    if (channel >= ofPlayers) return board[index];
+    const place = channel % count;
+    return board[index - place + ((place + offset) % count)];
+  });
 }
 
 /** The view of the co-player `offset` seats after the viewer. */
@@ -107,7 +122,7 @@ export function viewOf(spec: Spec, observation: Observation, offset: number): Ob
     const array = observation[field.name] as any;
     if (field.layout !== "players") view[field.name] = array;
     else if (field.kind === "planes") {
-      view[field.name] = rolled(array, field.shape[2], spec.num_agents, offset);
+      view[field.name] = rolled(spec, array, offset);
     } else {
       view[field.name] = array.map((one: number, index: number) =>
         index < spec.num_agents ? array[(index + offset) % spec.num_agents] : one,
@@ -128,11 +143,22 @@ export function features(fields: Field[], observation: Observation): Float32Arra
   );
 }
 
-/** One plane of an observation. */
-export function plane(spec: Spec, observation: Observation, index: number): boolean[] {
+/** The cells that are on in any of these planes of an observation. */
+export function anyOf(spec: Spec, observation: Observation, indices: number[]): boolean[] {
   const planes = observation.planes;
   const channels = spec.planes.length;
-  return Array.from({ length: spec.height * spec.width }, (_, cell) => planes[cell * channels + index] > 0);
+  return Array.from({ length: spec.height * spec.width }, (_, cell) => indices.some((index) => planes[cell * channels + index] > 0));
+}
+
+/** The planes whose names begin like this. */
+export const planesOf = (spec: Spec, prefix: string): number[] =>
+  spec.planes.flatMap((one, index) => (one.name.startsWith(prefix) ? [index] : []));
+
+/** One plane of an observation. */
+export function plane(spec: Spec, observation: Observation, index: number): boolean[] {
+  const cells = new Array<boolean>(spec.height * spec.width);
+  for (let cell = 0, at = index; cell < cells.length; cell++, at += spec.planes.length) cells[cell] = observation.planes[at] > 0;
+  return cells;
 }
 
 export const planeIndex = (spec: Spec, name: string): number => spec.planes.findIndex((one) => one.name === name);

@@ -4,6 +4,7 @@ import { Game, GameData, Observation, Spec, State, egoViews } from "./game";
 import { NO_ACTION } from "./numbers";
 
 export class MatrixGame implements Game {
+  isRandom = false;
   spec: Spec;
   /** payoff[a][b] is the reward of action a against action b. */
   payoff: number[][];

@@ -67,17 +67,24 @@ export function seenFrom(spec: Spec, observation: Observation, legal: boolean[])
   return { observation, legal, distance, moves: paths.moves };
 }
 
-/** What is compared at every cell, from what is on it and how far it is: a row for each cell. */
+/** What is compared at every cell, from what is on it and how far it is: a row for each cell. Equal cells share a row. */
 function cellKeys(spec: Spec, cell: [Tensor, Tensor], seen: Seen): Float32Array[] {
   const channels = spec.planes.length;
   const content = new Float32Array(channels + 2);
   const rows: Float32Array[] = [];
+  const known = new Map<number, Float32Array>();
   for (let index = 0; index < seen.distance.length; index++) {
     const distance = seen.distance[index];
-    for (let channel = 0; channel < channels; channel++) content[channel] = seen.observation.planes[index * channels + channel];
+    let name = distance; // and a bit for each plane
+    for (let channel = 0, bit = 256; channel < channels; channel++, bit *= 2) {
+      content[channel] = seen.observation.planes[index * channels + channel];
+      name += content[channel] * bit;
+    }
     content[channels] = near(distance) / 8;
     content[channels + 1] = distance === 0 ? 1 : 0;
-    rows.push(relu(dense(content, ...cell)));
+    let row = known.get(name);
+    if (!row) known.set(name, (row = relu(dense(content, ...cell))));
+    rows.push(row);
   }
   return rows;
 }

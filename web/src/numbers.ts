@@ -53,9 +53,12 @@ export const softplus = (one: number): number => Math.fround(Math.max(one, 0) + 
 export function softmax(logits: ArrayLike<number>): Float32Array {
   let most = -Infinity;
   for (let index = 0; index < logits.length; index++) most = Math.max(most, logits[index]);
-  const powers = Float64Array.from(logits as number[], (one) => Math.exp(one - most));
-  const total = sum(powers);
-  return Float32Array.from(powers, (one) => one / total);
+  const powers = new Float64Array(logits.length);
+  let total = 0;
+  for (let index = 0; index < powers.length; index++) total += powers[index] = Math.exp(logits[index] - most);
+  const shares = new Float32Array(powers.length);
+  for (let index = 0; index < powers.length; index++) shares[index] = powers[index] / total;
+  return shares;
 }
 
 export function masked(logits: ArrayLike<number>, allowed: boolean[]): Float32Array {

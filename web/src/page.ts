@@ -164,7 +164,7 @@ export class Page {
     let action = key in KEYS ? names.indexOf(KEYS[key]) : /^[1-9]$/.test(key) ? Number(key) - 1 : -1;
     if (key === "e" && this.mover !== undefined) {
       const legal = this.session.now.legal[this.mover];
-      action = names.findIndex((name, index) => name.startsWith("hunt") && legal[index]);
+      action = names.findIndex((name, index) => /^(hunt|load)/.test(name) && legal[index]);
     }
     if (action >= 0 && action < names.length) this.choose(action);
     else if (key in commands) commands[key]();
@@ -226,8 +226,8 @@ export class Page {
     find<HTMLButtonElement>("back").disabled = this.isReplaying || this.session.moments.length < 2;
     find("current").hidden = this.episodes.replayed === null;
     const { kind, spec, settings } = this.data.game;
-    const values = kind === "stag_hunt" ? [settings.stag_reward, settings.hare_reward, spec.horizon] : [spec.horizon];
-    find("rules-text").textContent = this.text(`rules_${kind}`, ...values);
+    const worth = ["stag_reward", "hare_reward", "coin_reward", "cost"].filter((name) => name in settings);
+    find("rules-text").textContent = this.text(`rules_${kind}`, spec.horizon, ...worth.map((name) => settings[name]));
   }
 
   private renderStatus(session: Session, step: number): void {

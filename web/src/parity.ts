@@ -1,6 +1,7 @@
 // Compares the page's rules and agents with episodes that Python has played; used by tests and by benchmarks/share.py.
 
 import { Agent } from "./agent";
+import { StepKey } from "./game";
 import { PageData, Session } from "./session";
 import { Random, sampleAction } from "./numbers";
 
@@ -17,6 +18,8 @@ export interface Recorded {
   /** [steps][seats][others][goal]; null for a script. */
   goals: (number[][] | null)[][];
   uniforms: number[][];
+  /** The random key of each step. */
+  keys: StepKey[];
   sampled: number[][];
   /** An episode with the players of the one before, who remember it. */
   remembering: boolean;
@@ -52,7 +55,7 @@ export function compare(page: PageData, weights: Float32Array, recorded: Recorde
     let isEqual = true;
     episode.actions.forEach((actions, step) => {
       compareThoughts(session!, episode, step, result);
-      session!.play(actions);
+      session!.play(actions, episode.keys[step]);
       const { state, over } = session!.now;
       const rewards = session!.moments[step].rewards;
       const wrong = different({ state, rewards, over }, { state: episode.after[step], rewards: episode.rewards[step], over: episode.over[step] });

@@ -1,11 +1,12 @@
 // Scripted players, as in hopplus/games/coplayers.py.
 
-import { Observation, Spec, plane, planeIndex } from "./game";
+import { Observation, Spec, anyOf, plane, planeIndex, planesOf } from "./game";
 import { oneHot, uniform } from "./numbers";
-import { FAR, NUM_MOVES, Paths, pathsAroundWalls, straightPaths } from "./paths";
+import { FAR, NUM_MOVES, Paths, pathsAroundWalls, straightPaths, target } from "./paths";
 import { Player, PlayerState, Thought } from "./player";
 
-type Target = [planeName: string, action: number];
+/** Cells that are on in any of these planes, and the action there. */
+type Target = [planes: number[], action: number];
 
 abstract class Script implements Player {
   goalNames: string[] = [];
@@ -45,12 +46,14 @@ class Nearest extends Script {
     spec: Spec,
     name: string,
     private targets: Target[],
+    /** Planes whose cells it does not walk on. */
+    private avoided: number[] = [],
   ) {
     super(spec, name);
   }
 
   protected choose(observation: Observation, legal: boolean[]): Float32Array {
-    return nearest(this.spec, this.targets, observation, legal);
+    return nearest(this.spec, this.targets, observation, legal, this.avoided);
   }
 }
 
@@ -71,25 +74,71 @@ class PatientStag extends Script {
 
   protected next(observation: Observation, count: number): number {
     const own = plane(this.spec, observation, 0);
-    const stags = plane(this.spec, observation, planeIndex(this.spec, this.stags[0][0]));
+    const stags = anyOf(this.spec, observation, this.stags[0][0]);
     return count + Number(own.some((is, cell) => is && stags[cell]));
   }
 }
 
+type Choice = "nearest" | "strongest" | "easy";
+
+/** Walks beside the food that it chooses, around all that blocks, and loads. */
+class Forager extends Script {
+  constructor(
+    spec: Spec,
+    name: string,
+    private choice: Choice,
+  ) {
+    super(spec, name);
+  }
+
+  protected choose(observation: Observation, legal: boolean[]): Float32Array {
+    const spec = this.spec;
+    const own = plane(spec, observation, 0);
+    const others = Array.from({ length: spec.num_agents - 1 }, (_, place) => place + 1);
+    const blocked = anyOf(spec, observation, [planeIndex(spec, "obstacles"), ...planesOf(spec, "food_"), ...others]);
+    const wanted = this.wanted(observation, own);
+    const beside = own.map((isOwn, cell) => {
+      if (blocked[cell] && !isOwn) return false;
+      return [...Array(NUM_MOVES).keys()].some((move) => wanted[target(cell, move, spec.height, spec.width)]);
+    });
+    const paths = pathsAroundWalls(blocked.map((is) => !is), own, spec.height, spec.width);
+    return possibleOr(oneHot(spec.stay!, legal.length), approach(beside, paths, spec.action_names.indexOf("load"), legal.length), legal);
+  }
+
+  /** The cells of the foods that it chooses among. */
+  private wanted(observation: Observation, own: boolean[]): boolean[] {
+    const foods = planesOf(this.spec, "food_");
+    const every = anyOf(this.spec, observation, foods);
+    if (this.choice === "nearest") return every;
+    if (this.choice === "strongest") {
+      const ofLevel = foods.map((index) => plane(this.spec, observation, index));
+      return ofLevel.reverse().find((cells) => cells.some(Boolean)) ?? every;
+    }
+    const level = planesOf(this.spec, "level_").findIndex((index) => plane(this.spec, observation, index)[own.indexOf(true)]) + 1;
+    const easy = anyOf(this.spec, observation, foods.slice(0, level));
+    return easy.some(Boolean) ? easy : every;
+  }
+}
+
+/** The intended actions that are legal; the other distribution if none is. */
+function possibleOr(otherwise: Float32Array, intended: Float32Array, legal: boolean[]): Float32Array {
+  const possible = intended.map((one, index) => (legal[index] ? one : 0));
+  return possible.some((one) => one > 0) ? possible : otherwise;
+}
+
 /** Takes a shortest path to a nearest target and acts on it; the first kind of target that is there counts. */
-function nearest(spec: Spec, targets: Target[], observation: Observation, legal: boolean[]): Float32Array {
+function nearest(spec: Spec, targets: Target[], observation: Observation, legal: boolean[], avoided: number[] = []): Float32Array {
   const own = plane(spec, observation, 0);
   const staying = oneHot(spec.stay ?? 0, legal.length);
   if (!own.some(Boolean)) return staying;
-  const paths = spec.straight_paths
-    ? straightPaths(own, spec.height, spec.width)
-    : pathsAroundWalls(plane(spec, observation, planeIndex(spec, "obstacles")).map((is) => !is), own, spec.height, spec.width);
-  for (const [name, action] of targets) {
-    const wanted = plane(spec, observation, planeIndex(spec, name));
-    if (!wanted.some(Boolean)) continue;
-    const intended = approach(wanted, paths, action, legal.length);
-    const possible = intended.map((one, index) => (legal[index] ? one : 0));
-    return possible.some((one) => one > 0) ? possible : staying;
+  const blocked = [planeIndex(spec, "obstacles"), ...avoided];
+  const paths =
+    spec.straight_paths && !avoided.length
+      ? straightPaths(own, spec.height, spec.width)
+      : pathsAroundWalls(anyOf(spec, observation, blocked).map((is) => !is), own, spec.height, spec.width);
+  for (const [planes, action] of targets) {
+    const wanted = anyOf(spec, observation, planes);
+    if (wanted.some(Boolean)) return possibleOr(staying, approach(wanted, paths, action, legal.length), legal);
   }
   return staying;
 }
@@ -114,12 +163,19 @@ function approach(wanted: boolean[], paths: Paths, action: number, numActions: n
 /** The scripts of a game with a name each; `patient_stag(3)` takes a number. */
 export function makeScript(spec: Spec, text: string): Player {
   const [, name, given] = /^(\w+)(?:\((\d+)\))?$/.exec(text) ?? [null, text, undefined];
-  const action = (wanted: string) => spec.action_names.indexOf(wanted);
-  const hares: Target[] = [["hares", action("hunt hare")]];
-  const stags: Target[] = [["stags", action("hunt stag")], ...hares];
+  const to = (planes: string, action: string): Target => [planesOf(spec, planes), spec.action_names.indexOf(action)];
+  const hares = [to("hares", "hunt hare")];
+  const stags = [to("stags", "hunt stag"), ...hares];
   if (name === "random") return new RandomPlay(spec, text);
   if (name === "nearest_stag") return new Nearest(spec, text, stags);
   if (name === "nearest_hare") return new Nearest(spec, text, hares);
   if (name === "patient_stag") return new PatientStag(spec, text, stags, hares, Number(given ?? 3));
+  if (name === "any_coins") return new Nearest(spec, text, [to("coins_", "stay")]);
+  if (name === "own_coins") {
+    const avoided = planesOf(spec, "coins_").slice(1);
+    return new Nearest(spec, text, [to("coins_0", "stay")], avoided);
+  }
+  const choices: Record<string, Choice> = { nearest_food: "nearest", strongest_food: "strongest", easy_food: "easy" };
+  if (name in choices) return new Forager(spec, text, choices[name]);
   throw new Error(`there is no script called ${text}`);
 }

@@ -2,7 +2,7 @@
 
 import { Look } from "./draw";
 import { PERSON, PageData, Session } from "./session";
-import { Language, say, sayAction } from "./words";
+import { Language, say, sayAction, sayThing } from "./words";
 
 export interface ThoughtsShown {
   beliefs: boolean;
@@ -44,7 +44,7 @@ export function showSeat(
   if (!thought || moment.over[seat]) return box;
   const others = session.seats.map((_, place) => ((seat + place) % session.seats.length) + 1).slice(1);
   const names = session.game.spec.action_names.map((name) => sayAction(language, name));
-  const goals = session.players[seat]!.goalNames.map((name) => say(language, name));
+  const goals = session.players[seat]!.goalNames.map((name) => sayThing(language, name));
   if (shown.policy) box.append(bars(say(language, "plays"), names, thought.probabilities));
   if (shown.beliefs) thought.beliefs?.forEach((one, place) => box.append(bars(say(language, "believes", others[place]), goals, one)));
   if (shown.predicted) {

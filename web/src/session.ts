@@ -1,7 +1,7 @@
 // Episodes in play: the moments of one episode, stepping back, series with the same players, and saved episodes.
 
 import { Agent, AgentData } from "./agent";
-import { Draws, Game, GameData, State } from "./game";
+import { Draws, Game, GameData, State, StepKey } from "./game";
 import { makeGame } from "./games";
 import { NO_ACTION, Random, argmax, sampleAction } from "./numbers";
 import { Player, PlayerState, Thought } from "./player";
@@ -27,6 +27,7 @@ export interface Moment {
   thoughts: (Thought | null)[];
   actions: number[] | null;
   rewards: number[] | null;
+  key: StepKey | null;
 }
 
 /** One episode as it is saved. */
@@ -35,6 +36,8 @@ export interface SavedEpisode {
   first: State;
   actions: number[][];
   rewards: number[][];
+  /** Of a game whose steps draw random numbers: the key of each step. */
+  keys?: StepKey[];
 }
 
 export function makePlayer(page: PageData, game: Game, weights: Float32Array, text: string, seat: number): Player | null {
@@ -83,7 +86,7 @@ export class Session {
     const legal = this.game.legal(state);
     const views = this.game.observe(state);
     const thoughts = this.players.map((player, seat) => player && player.act(views[seat], legal[seat], before[seat]));
-    return { state, legal, over: this.game.terminated(state), before, thoughts, actions: null, rewards: null };
+    return { state, legal, over: this.game.terminated(state), before, thoughts, actions: null, rewards: null, key: null };
   }
 
   /** What everybody does now; `given` are the actions of people, by seat. */
@@ -95,9 +98,10 @@ export class Session {
     });
   }
 
-  play(actions: number[]): void {
+  play(actions: number[], given?: StepKey): void {
     const moment = this.now;
-    const { state, rewards } = this.game.step(moment.state, actions);
+    moment.key = given ?? (this.game.isRandom ? [this.random.word(), this.random.word()] : [0, 0]);
+    const { state, rewards } = this.game.step(moment.state, actions, moment.key);
     moment.actions = actions.map((action, seat) => (moment.over[seat] ? NO_ACTION : action));
     moment.rewards = rewards;
     this.moments.push(this.look(state, moment.thoughts.map((thought) => thought && thought.state)));
@@ -107,7 +111,7 @@ export class Session {
   back(): void {
     if (this.moments.length < 2) return;
     this.moments.pop();
-    this.now.actions = this.now.rewards = null;
+    this.now.actions = this.now.rewards = this.now.key = null;
   }
 
   returns(until = this.moments.length): number[] {
@@ -121,6 +125,7 @@ export class Session {
       first: this.moments[0].state,
       actions: done.map((one) => one.actions!),
       rewards: done.map((one) => one.rewards!),
+      ...(this.game.isRandom ? { keys: done.map((one) => one.key!) } : {}),
     };
   }
 }

@@ -13,9 +13,8 @@ import {
   planeIndex,
 } from "./game";
 import { NO_ACTION } from "./numbers";
-import { NUM_MOVES, target } from "./paths";
+import { STAY, drawCells, emptyBoard, moved, noActions, targets } from "./walking";
 
-const STAY = 4;
 const HUNT_STAG = 5;
 const HUNT_HARE = 6;
 
@@ -30,6 +29,7 @@ interface Settings {
 }
 
 export class StagHunt implements Game {
+  isRandom = false;
   spec: Spec;
   private settings: Settings;
 
@@ -39,16 +39,13 @@ export class StagHunt implements Game {
   }
 
   reset(random: Draws): State {
-    const { num_agents, height, width, horizon } = this.spec;
+    const { num_agents, horizon } = this.spec;
     const numPrey = this.settings.num_stags + this.settings.num_hares;
-    const walls: boolean[] = new Array(height * width).fill(false);
-    for (const cell of this.settings.walls[random.below(this.settings.walls.length)]) walls[cell] = true;
-    const free = walls.map((_, cell) => cell).filter((cell) => !walls[cell]);
-    const cells = random.distinct(num_agents + numPrey, free.length).map((rank) => free[rank]);
+    const { walls, cells } = drawCells(this.spec, this.settings.walls, num_agents + numPrey, random);
     return {
       position: cells.slice(0, num_agents),
       present: new Array(num_agents).fill(true),
-      last_actions: new Array(num_agents).fill(NO_ACTION),
+      last_actions: noActions(this.spec),
       prey_position: cells.slice(num_agents),
       prey_alive: new Array(numPrey).fill(true),
       walls,
@@ -86,10 +83,7 @@ export class StagHunt implements Game {
     const time = state.time + 1;
     let ends_at = state.ends_at;
     if (steps_after_first_catch !== null && isCaught) ends_at = Math.min(ends_at, time + steps_after_first_catch);
-    const { height, width } = this.spec;
-    const position = actions.map((action, seat) =>
-      action < NUM_MOVES ? target(state.position[seat], action, height, width) : state.position[seat],
-    );
+    const position = moved(this.spec, state, actions);
     const last_actions = actions.map((action, seat) => (state.present[seat] ? action : NO_ACTION));
     return {
       state: { ...state, position, present, last_actions, prey_alive: alive, time, ends_at },
@@ -103,14 +97,9 @@ export class StagHunt implements Game {
 
   legal(state: State): boolean[][] {
     const over = this.terminated(state);
-    const { height, width } = this.spec;
     return state.position.map((cell: number, seat: number) => {
       const playing = !over[seat];
-      const allowed: boolean[] = [];
-      for (let move = 0; move < NUM_MOVES; move++) {
-        const to = target(cell, move, height, width);
-        allowed.push(playing && to >= 0 && !state.walls[to]);
-      }
+      const allowed = targets(this.spec, cell, (to) => state.walls[to]).map((to) => playing && to >= 0);
       const here = (kind: "stag" | "hare") =>
         state.prey_position.some(
           (prey: number, index: number) =>
@@ -125,16 +114,11 @@ export class StagHunt implements Game {
   }
 
   legalInView(observation: Observation): boolean[] {
-    const { height, width } = this.spec;
     const own = plane(this.spec, observation, 0).indexOf(true);
     const playing = observation.time[0] < 1;
     const see = (name: string) => plane(this.spec, observation, planeIndex(this.spec, name));
     const walls = see("obstacles");
-    const allowed: boolean[] = [];
-    for (let move = 0; move < NUM_MOVES; move++) {
-      const to = own < 0 ? -1 : target(own, move, height, width);
-      allowed.push(playing && to >= 0 && !walls[to]);
-    }
+    const allowed = targets(this.spec, own, (to) => walls[to]).map((to) => playing && to >= 0);
     return [...allowed, true, ...["stags", "hares"].map((name) => playing && own >= 0 && see(name)[own])];
   }
 
@@ -146,9 +130,8 @@ export class StagHunt implements Game {
   }
 
   board(state: State): Uint8Array {
-    const { num_agents, height, width, planes } = this.spec;
-    const board = new Uint8Array(height * width * planes.length);
-    const mark = (cell: number, index: number) => (board[cell * planes.length + index] = 1);
+    const { num_agents } = this.spec;
+    const { board, mark } = emptyBoard(this.spec);
     state.position.forEach((cell: number, seat: number) => state.present[seat] && mark(cell, seat));
     state.walls.forEach((is: boolean, cell: number) => is && mark(cell, num_agents));
     state.prey_position.forEach((cell: number, prey: number) => {

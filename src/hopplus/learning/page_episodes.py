@@ -1,6 +1,7 @@
 """Episodes that people saved from a page of `hopplus share`, as arrays.
 
-The file is JSON: line-ups, first states, actions and rewards. Nothing in it is trusted. Every episode is played again
+The file is JSON: line-ups, first states, actions and rewards; of a game whose steps draw random numbers also the keys
+that they were drawn with. Nothing in it is trusted. Every episode is played again
 by the game's own rules, and its rewards and its end must come out as they were saved.
 """
 
@@ -23,6 +24,8 @@ FORMAT, VERSION = "hopplus-episodes", 1
 LARGEST_FILE = 200_000_000
 SAME_REWARD = 1e-5
 INT32 = 2**31
+NO_KEYS = [[0, 0]]
+"""The key of a step that draws nothing."""
 PERSON = "person"
 """The name of a seat that a person played."""
 
@@ -51,7 +54,8 @@ def read_page_episodes(path: Path, game: Game) -> PageEpisodes:
     first = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
     actions = _padded([one["actions"] for one in saved], game, NO_ACTION, np.int32)
     rewards = _padded([one["rewards"] for one in saved], game, 0.0, np.float32)
-    boards, in_game, paid, is_over = jax.device_get(_replay(game, first, actions))
+    keys = _padded([one.get("keys") or NO_KEYS * len(one["actions"]) for one in saved], game, 0, np.uint32, 2)
+    boards, in_game, paid, is_over = jax.device_get(_replay(game, first, actions, keys))
     _check(path, game, boards, actions, rewards, in_game, paid, is_over)
     kinds = np.full((len(saved), game.spec.num_agents), -1, np.int32)
     steps = max(len(one["actions"]) for one in saved)
@@ -98,9 +102,19 @@ def _episodes_of(content: Any, game: Game) -> list[dict[str, Any]]:
             raise ValueError(f"episode {number} has not as many actions as rewards, or more than {spec.horizon} steps")
         if not all(NO_ACTION <= action < spec.num_actions for row in one["actions"] for action in row):
             raise ValueError(f"episode {number} has an action that {spec.name} does not have")
+        if not _are_keys(one.get("keys"), len(one["actions"])):
+            raise ValueError(f"the keys of episode {number} are not two whole numbers below {2 * INT32:,} per step")
         if not all(math.isfinite(reward) for row in one["rewards"] for reward in row):
             raise ValueError(f"episode {number} has a reward that is no number")
     return saved
+
+
+def _are_keys(keys: Any, steps: int) -> bool:
+    """Whether there are none, or two words for each step."""
+    if keys is None:
+        return True
+    is_list = isinstance(keys, list) and len(keys) == steps and all(_is_row(key, 2, int) for key in keys)
+    return is_list and all(0 <= word < 2 * INT32 for key in keys for word in key)
 
 
 def _is_row(row: Any, length: int, *kinds: type) -> bool:
@@ -129,25 +143,26 @@ def _leaf(name: str, saved: Any, like: jax.ShapeDtypeStruct) -> np.ndarray:
     return np.array(flat, like.dtype).reshape(like.shape)
 
 
-def _padded(rows: list[list[Any]], game: Game, filler: float | int, dtype: Any) -> np.ndarray:
-    """[episodes, horizon, agents]"""
-    padded = np.full((len(rows), game.spec.horizon, game.spec.num_agents), filler, dtype)
+def _padded(rows: list[list[Any]], game: Game, filler: float | int, dtype: Any, width: int | None = None) -> np.ndarray:
+    """[episodes, horizon, agents], or another width."""
+    padded = np.full((len(rows), game.spec.horizon, width or game.spec.num_agents), filler, dtype)
     for row, values in zip(padded, rows, strict=True):
         row[: len(values)] = values
     return padded
 
 
 @partial(jax.jit, static_argnums=0)
-def _replay(game: Game, first: PyTree[Array], actions: Array) -> tuple[Array, Array, Array, Array]:
+def _replay(game: Game, first: PyTree[Array], actions: Array, keys: Array) -> tuple[Array, Array, Array, Array]:
     """Boards and who is in the game before each step, what it pays, and whether everybody has left after it."""
 
-    def one_step(state, chosen):
+    def one_step(state, step):
+        chosen, words = step
         over = game.terminated(state)
         # A seat that has left has no action; the rules ignore what stands in its place.
-        after, rewards = game.step(state, jnp.maximum(chosen, 0), key=jax.random.key(0))
+        after, rewards = game.step(state, jnp.maximum(chosen, 0), key=jax.random.wrap_key_data(words))
         return after, (game.board(state), ~over, rewards, jnp.all(game.terminated(after)))
 
-    return jax.vmap(lambda state, chosen: jax.lax.scan(one_step, state, chosen)[1])(first, actions)
+    return jax.vmap(lambda state, *steps: jax.lax.scan(one_step, state, steps)[1])(first, actions, keys)
 
 
 def _check(

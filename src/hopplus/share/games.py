@@ -9,7 +9,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from hopplus.games.coins import Coins
 from hopplus.games.fields import Field
+from hopplus.games.foraging import Foraging
 from hopplus.games.game import Game, GameSpec
 from hopplus.games.matrix import MatrixGame
 from hopplus.games.snowdrift import Snowdrift
@@ -27,7 +29,18 @@ def stag_hunt(game: StagHunt) -> dict[str, Any]:
     return {name: getattr(game, name) for name in names} | {"walls": _layouts(game)}
 
 
-def _layouts(game: StagHunt) -> list[list[int]]:
+def foraging(game: Foraging) -> dict[str, Any]:
+    """The settings of the rules of foraging."""
+    names = ("num_foods", "player_levels", "food_levels")
+    return {name: getattr(game, name) for name in names} | {"walls": _layouts(game)}
+
+
+def coins(game: Coins) -> dict[str, Any]:
+    """The settings of the rules of the coin game."""
+    return {"coin_reward": game.coin_reward, "cost": game.cost, "walls": _layouts(game)}
+
+
+def _layouts(game: StagHunt | Foraging | Coins) -> list[list[int]]:
     """Lists of cells with walls; one empty list for a board without."""
     if not game.grid.has_walls:
         return [[]]
@@ -44,11 +57,15 @@ def matrix(game: MatrixGame) -> dict[str, Any]:
 DESCRIBE: dict[type[Game], tuple[str, Callable[[Any], dict[str, Any]]]] = {
     StagHunt: ("stag_hunt", stag_hunt),
     MatrixGame: ("matrix", matrix),
+    Foraging: ("foraging", foraging),
+    Coins: ("coins", coins),
 }
 """By class: the name of the rules in the page, and the function that describes their settings."""
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "stag_hunt": ("nearest_stag", "nearest_hare", "patient_stag(3)", "random"),
     "matrix": ("random",),
+    "foraging": ("nearest_food", "strongest_food", "easy_food", "random"),
+    "coins": ("own_coins", "any_coins", "random"),
 }
 """The scripts that a page offers, by the name of the rules."""
 
@@ -75,7 +92,7 @@ def page_spec(spec: GameSpec) -> dict[str, Any]:
         "straight_paths": spec.straight_paths,
         "height": spec.height,
         "width": spec.width,
-        "planes": [{"name": plane.name, "kind": plane.kind} for plane in spec.planes],
+        "planes": [{"name": plane.name, "kind": plane.kind, "per_player": plane.per_player} for plane in spec.planes],
         "fields": [_field(field) for field in spec.observation],
         "event_actions": spec.event_actions.tolist(),
     }

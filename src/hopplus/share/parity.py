@@ -48,6 +48,7 @@ def record(
             probabilities,
             goals_of(after),
             uniforms,
+            numbers,
             over_before,
         )
         return (new, after), said
@@ -75,7 +76,7 @@ def record(
 
 
 def _episode(said: Any, seats: Sequence[str], is_player: Sequence[bool], remembering: bool) -> Recorded:
-    before, after, rewards, over, actions, probabilities, goals, uniforms, over_before = said
+    before, after, rewards, over, actions, probabilities, goals, uniforms, numbers, over_before = said
     steps = int(np.sum(~over_before))
     by_seat = iter(goals)
     of_seats = [next(by_seat)[:steps].tolist() if is_one else None for is_one in is_player]
@@ -89,6 +90,7 @@ def _episode(said: Any, seats: Sequence[str], is_player: Sequence[bool], remembe
         "probabilities": probabilities[:steps].tolist(),
         "goals": [[None if one is None else one[step] for one in of_seats] for step in range(steps)],
         "uniforms": uniforms[:steps].tolist(),
+        "keys": numbers[:steps].tolist(),
         "sampled": actions[:steps].tolist(),
         "remembering": remembering,
     }
