@@ -8,7 +8,7 @@ top1_over_ceiling   the share of the predictable that it predicts: the probabili
                     the best possible guess of somebody who knows both scripts, but not who plays which; the interval
                     is a bootstrap over episodes
 
-    python benchmarks/people.py            about five minutes on two cores
+    python benchmarks/people.py            writes results/people.json; about five minutes on two cores
     python benchmarks/people.py --quick    40 episodes, 2 epochs, no browser
 """
 
@@ -30,10 +30,11 @@ from hopplus.learning.pretraining import material, predict
 from hopplus.models.config import GoalsConfig, OthersConfig
 from hopplus.runs.pretraining import pretrain
 from hopplus.share.page import page_data, page_html
-from measure import PROGRESS, print_json
+from measure import PROGRESS, print_json, write_result
 from share import drive, has_browser, random_run
 
 GAME, RESAMPLES = "stag-hunt-4x4", 5_000
+FILE = Path("results/people.json")
 
 
 def settings(epochs: int) -> PretrainConfig:
@@ -84,7 +85,10 @@ def main() -> None:
         PROGRESS.print(f"{count} episodes were played and are read back")
         config = settings(epochs)
         models = pretrain(config, folder / "models", episodes=folder / "node.json")
-        print_json(figures | {"node": judge(config, models, folder / "node.json")}, ("jax", "numpy"))
+        figures["node"] = {"played": count, **judge(config, models, folder / "node.json")}
+    if not asked.quick:
+        write_result(FILE, {"commands": ["python benchmarks/people.py"], **figures})
+    print_json(figures, ("jax", "numpy"))
 
 
 if __name__ == "__main__":
