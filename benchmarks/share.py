@@ -86,8 +86,9 @@ def random_run(agent: str, game: str, folder: Path) -> Run:
     def weights(of: Any) -> Any:
         return jax.tree.map(lambda leaf: random_array(leaf.shape, random), of)
 
-    seated = jax.vmap(partial(by_seat, config.task))((weights(shapes.policy.params), weights(shapes.opponents.params)))
-    return Run(folder / agent, config, 0, *seated, None)
+    of_learners = weights(shapes.policy.params), weights(shapes.opponents.params)
+    params, opponents = jax.vmap(partial(by_seat, config.task))(of_learners)
+    return Run(folder / agent, config, 0, params, opponents, None)
 
 
 def random_array(shape: tuple[int, ...], random: np.random.Generator) -> jax.Array:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hopplus.share import export
+
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+GOLDEN = Path(__file__).resolve().parent / "golden" / "format_1" / "ppo"
 AGENTS = ["ppo", "mappo", "liam", "omg", "direct_om", "hop", "hop_plus", "hop_plus_search", "hop_plus_notes"]
 
 
@@ -45,3 +48,12 @@ def test_the_loop_of_pettingzoo_plays_whole_episodes(trained, is_trained):
 def test_examples_are_short():
     for path in EXAMPLES.glob("*.py"):
         assert len(path.read_text().splitlines()) < (120 if path.name.startswith("own_") else 60), path.name
+
+
+def test_exported_weights_load_in_torch(tmp_path):
+    """The example compares its network with the program that JAX runs."""
+    pytest.importorskip("torch")
+    pytest.importorskip("safetensors")
+    export(GOLDEN, tmp_path / "exported")
+    (printed,) = run_example("load_in_torch.py", str(tmp_path / "exported"))
+    assert printed.startswith("probabilities of the first seat: up ")
