@@ -26,11 +26,6 @@ PAGES = sorted(
     for path in (ROOT / "docs" / folder).glob("*.md")
     if not path.stem.endswith(".zh-CN")
 )
-TRANSLATED = sorted(
-    path.relative_to(ROOT / "docs").as_posix().removesuffix(".zh-CN.md")
-    for folder in FOLDERS
-    for path in (ROOT / "docs" / folder).glob("*.zh-CN.md")
-)
 LONG = {"tutorials/never_met.md"}
 """Default commands of many minutes, which benchmarks/defaults.py measures; this page quotes them."""
 COMMAND = re.compile(r"^    (hopplus .*?)(?:\s+#.*)?$", re.MULTILINE)
@@ -73,18 +68,8 @@ def test_every_command_is_accepted(page):
 
 
 def test_the_pages_have_commands():
-    assert len(TRANSLATED) >= 6 and len(PAGES) > 12 and sum(len(commands(page)) for page in PAGES) > 40
+    assert len(PAGES) > 13 and sum(len(commands(page)) for page in PAGES) > 40
     assert all(commands(page) for page in PAGES if page.startswith("tutorials"))
-
-
-@pytest.mark.parametrize("name", TRANSLATED)
-def test_both_languages_have_the_same_commands_code_and_sections(name):
-    english, chinese = ((ROOT / "docs" / f"{name}{end}.md").read_text(encoding="utf-8") for end in ("", ".zh-CN"))
-    lines = [re.findall(r"^    (\S.*)$", text, re.MULTILINE) for text in (english, chinese)]
-    assert lines[0] == lines[1]
-    blocks = [re.findall(r"```python\n(.*?)```", text, re.DOTALL) for text in (english, chinese)]
-    assert blocks[0] == blocks[1]
-    assert len(re.findall("^## ", english, re.MULTILINE)) == len(re.findall("^## ", chinese, re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", ["start/install.md", "tutorials/own_game.md"])
