@@ -15,7 +15,7 @@ WRITTEN_APART = {"index", "glossary", "notes", "why_player_1", "why_value_loss"}
 PAIRS = [name.removesuffix(".zh-CN.md") for name in CHINESE]
 LINK = re.compile(r"\]\(([^)#:\s]+\.md)(#[^)]*)?\)")
 SECTIONS = ("Start", "Tutorials", "Concepts", "Doctor", "Papers")
-NOT_YET = {"imagination", "planning", "real_bugs"}
+NOT_YET = {"planning", "real_bugs"}
 """Pages of these sections that are in English only."""
 
 
