@@ -6,6 +6,8 @@ from html import escape
 CHINESE = ".zh-CN"
 TRANSLATED = {"Start", "Tutorials", "Concepts", "Doctor", "Papers"}
 """Sections that are in both languages; a Chinese page shows the others in English."""
+TITLE = re.compile(r">(?:Tutorial: |教程：)(.)")
+"""What the title of a page repeats of its section."""
 CAPTION = re.compile(r'<span class="caption-text">(.*?)</span>')
 
 
@@ -33,7 +35,7 @@ def sections_of(tree: str, *, chinese: bool) -> str:
             shown.append(part)
     if chinese:
         shown.sort(key=lambda part: not is_chinese(CAPTION.search(part)[1]))  # type: ignore[index]
-    return "".join([start, *shown])
+    return TITLE.sub(lambda found: f">{found[1].upper()}", "".join([start, *shown]))
 
 
 def with_link(tree: str, address: str, *, chinese: bool) -> str:

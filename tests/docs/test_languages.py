@@ -15,7 +15,7 @@ WRITTEN_APART = {"index", "glossary", "notes", "why_player_1", "why_value_loss"}
 PAIRS = [name.removesuffix(".zh-CN.md") for name in CHINESE]
 LINK = re.compile(r"\]\(([^)#:\s]+\.md)(#[^)]*)?\)")
 SECTIONS = ("Start", "Tutorials", "Concepts", "Doctor", "Papers")
-NOT_YET = {"planning", "real_bugs"}
+NOT_YET = {"real_bugs"}
 """Pages of these sections that are in English only."""
 
 
@@ -65,7 +65,7 @@ def test_numbers_of_a_page_are_those_of_the_other_language(name):
 
 TREE = "".join(
     f'<p class="caption" role="heading"><span class="caption-text">{caption}</span></p><ul><li>{caption}-page</li></ul>'
-    for caption in ("Start", "Results", "入门")
+    for caption in ("Start", "Results", "Tutorial: your own game", "入门")
 )
 
 
@@ -73,6 +73,7 @@ def test_the_sidebar_shows_the_sections_of_a_language():
     english = languages.sections_of(TREE, chinese=False)
     chinese = languages.sections_of(TREE, chinese=True)
     assert "Start-page" in english and "Results-page" in english and "入门-page" not in english
+    assert ">Your own game-page<" in english
     assert "Start-page" not in chinese and chinese.index("入门-page") < chinese.index("Results-page")
     assert languages.with_link("x", "a.html", chinese=True).startswith(
         '<p class="language"><a href="a.html" lang="en">'
