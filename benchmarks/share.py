@@ -20,6 +20,7 @@ Needs node; for Chromium also `npm install` in web/.
 import argparse
 import base64
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -50,25 +51,31 @@ FILE = Path("results/share.json")
 SPREAD = 1.5
 """How many times as large as its inputs the outputs of a random layer are, about."""
 BOARD = [
-    ("hop_plus", "{0},{0},nearest_stag,patient_stag(3)"),
-    ("omg", "{0},{0},{0},nearest_hare"),
-    ("ppo", "{1},{2},{3},random"),
+    ("hop_plus", "{0},{0},nearest_stag,patient_stag(3)", 0.15),
+    ("omg", "{0},{0},{0},nearest_hare", 0.15),
+    ("ppo", "{1},{2},{3},random", 0.15),
+    ("ppo", "nearest_stag,patient_stag(3),nearest_hare,random", 0.55),
 ]
-CASES: dict[str, list[tuple[str, str]]] = {
+CASES: dict[str, list[tuple[str, str, float]]] = {
     "stag-hunt-4x4": BOARD,
     "stag-hunt-8x8": BOARD,
-    "matrix-stag-hunt": [("ppo", "{1},{2}"), ("direct_om", "{1},random")],
+    "matrix-stag-hunt": [("ppo", "{1},{2}", 0.5), ("direct_om", "{1},random", 0.5)],
     "foraging-8x8": [
-        ("hop_plus", "{1},{2},nearest_food,strongest_food"),
-        ("omg", "{1},{2},{3},easy_food"),
-        ("ppo", "{1},{2},easy_food,random"),
+        ("hop_plus", "{1},{2},nearest_food,strongest_food", 0.15),
+        ("omg", "{1},{2},{3},easy_food", 0.15),
+        ("ppo", "{1},{2},easy_food,random", 0.15),
+        ("ppo", "nearest_food,strongest_food,easy_food,random", 0.55),
     ],
-    "coins-3x3": [("hop_plus", "{1},{2}"), ("omg", "{1},any_coins"), ("ppo", "own_coins,{2}")],
-    "coins-5x5": [("ppo", "{1},own_coins,any_coins,random")],
+    "coins-3x3": [
+        ("hop_plus", "{1},{2}", 0.15),
+        ("omg", "{1},any_coins", 0.15),
+        ("ppo", "own_coins,{2}", 0.15),
+        ("ppo", "own_coins,any_coins", 0.55),
+    ],
 }
-"""For each game, agents and line-ups: {0} is the agent, {1} its first seat."""
-Case = tuple[Callable[[], Run], str]
-"""What makes a run, and a line-up."""
+"""For each game: agents, line-ups, and their shares of the episodes. {0} is the agent, {1} its first seat."""
+Case = tuple[Callable[[], Run], str, float]
+"""What makes a run, a line-up, and its share of the episodes."""
 COMPARE = """
 require(process.argv[1]);
 const given = JSON.parse(require("fs").readFileSync(process.argv[2], "utf8"));
@@ -230,13 +237,13 @@ def cases_of(runs: Sequence[Path], games: Sequence[str], folder: Path) -> dict[s
     """For every game, what makes each run, and its line-up."""
     if not runs:
         return {
-            game: [(partial(random_run, agent, game, folder), pattern) for agent, pattern in CASES[game]]
+            game: [(partial(random_run, agent, game, folder), pattern, part) for agent, pattern, part in CASES[game]]
             for game in games
         }
     cases: dict[str, list[Case]] = {}
     for run in map(load, runs):
         seats = ",".join("{" + str(seat + 1) + "}" for seat in range(run.game.spec.num_agents))
-        cases.setdefault(str(run.config.game), []).append((partial(load, run.folder), seats))
+        cases.setdefault(str(run.config.game), []).append((partial(load, run.folder), seats, 1.0))
     return cases
 
 
@@ -245,13 +252,13 @@ def measured(
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The comparisons of one game in each program, and the page of hop_plus on the largest board."""
     parts: list[dict[str, Any]] = []
-    page, share = None, -(-count // len(of_game))
-    for number, (make_run, pattern) in enumerate(of_game):
-        run = make_run()
+    page, whole = None, sum(part for *_, part in of_game)
+    for number, (make_run, pattern, part) in enumerate(of_game):
+        run, share = make_run(), math.ceil(count * part / whole / 2) * 2
         parts += compare(run, lineup_of(pattern, run), share, folder, browser=browser, seed=10_000 * number)
         if game == "stag-hunt-8x8" and run.config.agent == "hop_plus":
             page = measure_page(run, folder)
-        PROGRESS.print(f"{game}, {run.config.agent}: {share} episodes")
+        PROGRESS.print(f"{game}, {lineup_of(pattern, run)}: {share} episodes")
     places = dict.fromkeys(part["in"] for part in parts)
     return {place: summary([part for part in parts if part["in"] == place]) for place in places}, page
 

@@ -11,6 +11,7 @@ there is left as it is, and the script names the commands that make the data.
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from matplotlib import style
@@ -49,6 +50,13 @@ FILES: dict[str, Callable[[Path], None]] = {
     "coins.png": of_games.coins,
     "doctor_desktop.png": of_pages.doctor,
     "foraging.png": of_games.foraging,
+    "gallery_coins.gif": partial(of_games.gallery, "coins-3x3", "own_coins,any_coins", 1),
+    "gallery_foraging.gif": partial(
+        of_games.gallery, "foraging-8x8", "nearest_food,strongest_food,easy_food,nearest_food", 2
+    ),
+    "gallery_stag_hunt.gif": partial(
+        of_games.gallery, "stag-hunt-4x4", "nearest_stag,nearest_stag,nearest_hare,random", 3
+    ),
     "harvest.png": of_games.harvest,
     "replay_mind.png": of_pages.replay,
     "snowdrift.png": of_games.snowdrift,

@@ -164,19 +164,52 @@ async function time(file, slowdown) {
   });
 }
 
+/** Screenshots; whether the page fits, what a tap does, and what a screen reader is told in each language. */
 async function show(file, out) {
   return inBrowser(file, async (page) => {
-    const wide = {};
+    const found = { fits: {}, tapped: {}, small: {}, unnamed: {}, untranslated: [], board: {} };
     for (const [name, width, language] of [["desktop", 1280, "en"], ["phone", 390, "zh"]]) {
-      await page.setViewport({ width, height: 844, hasTouch: name === "phone" });
+      await page.setViewport({ width, height: 844, hasTouch: name === "phone", isMobile: name === "phone" });
       await page.reload();
       if ((await page.evaluate(() => document.documentElement.lang)) !== language) await page.click("#language");
-      for (let step = 0; step < 3; step++) await page.keyboard.press("5");
-      wide[name] = await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+      await page.select("#seat-0", "person");
+      const press = (button) => (name === "phone" ? button.tap() : button.click());
+      for (let step = 0; step < 3; step++) {
+        const button = await page.$(".action:not(:disabled)");
+        if (button) await press(button);
+      }
+      await press(await page.$("#show-predicted"));
+      await press(await page.$("summary"));
+      found.tapped[name] = await page.evaluate(() => hopplus.page.session.moments.length - 1);
+      found.fits[name] = await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+      found.small[name] = await page.$$eval("button, select, summary", (all) => all.filter((one) => one.checkVisibility() && one.offsetHeight < 32).map((one) => one.id || one.textContent));
+      const labels = await labelled(page);
+      found.unnamed[name] = labels.filter(([, label]) => !label).map(([role]) => role);
+      found.board[name] = labels.find(([role]) => role === "image")?.[1] ?? "";
+      if (language === "zh") found.untranslated = await untranslated(page, labels);
       await page.screenshot({ path: join(out, `${name}.png`), fullPage: true });
     }
-    return { fits: wide };
+    return found;
   });
+}
+
+/** Role and name of everything that a person can use, and of the board. */
+async function labelled(page) {
+  const roles = ["button", "combobox", "checkbox", "slider", "image"];
+  const found = [];
+  const visit = (node) => {
+    if (roles.includes(node.role)) found.push([node.role, node.name ?? ""]);
+    (node.children ?? []).forEach(visit);
+  };
+  visit(await page.accessibility.snapshot());
+  return found;
+}
+
+/** English words among Chinese ones, other than names and keys. */
+async function untranslated(page, labels) {
+  const names = await page.evaluate(() => [hopplus.data.game.name, ...hopplus.data.agents.map((one) => one.name), "hopplus", "Switch to English", "English"]);
+  const texts = [...labels.map(([, label]) => label), await page.evaluate(() => document.body.innerText)];
+  return texts.flatMap((text) => names.reduce((left, name) => left.replaceAll(name, ""), text).match(/[A-Za-z]{2,}/g) ?? []);
 }
 
 const [, , command, file, ...rest] = process.argv;

@@ -23,6 +23,7 @@ from hopplus.report import prediction
 COINS, FORAGING, SNOWDRIFT = (4, 4), (6, 10), (5, -1)
 """A seed and a step of its episode: one that shows what the page says."""
 STAG_HUNT, HARVEST = 24, 0
+GALLERY_FRAMES = 15
 
 
 def played(game_name: str, players: str, seed: int) -> list[Frame]:
@@ -63,6 +64,11 @@ def stag_hunt(path: Path) -> None:
     """Four scripts: two catch the stag, one takes a hare, one gives up waiting."""
     players = "nearest_stag,patient_stag(3),nearest_hare,nearest_stag"
     save_gif(make("stag-hunt-8x8").spec, played("stag-hunt-8x8", players, STAG_HUNT), path, players.split(","))
+
+
+def gallery(game: str, players: str, seed: int, path: Path) -> None:
+    """The first steps of an episode of scripts."""
+    save_gif(make(game).spec, played(game, players, seed)[:GALLERY_FRAMES], path, players.split(","))
 
 
 def beliefs() -> Figure:

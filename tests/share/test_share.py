@@ -217,5 +217,10 @@ def test_what_a_person_plays_with_keys_is_saved_and_read(page, tmp_path):
 @pytest.mark.heavy
 @needs_browser
 def test_a_page_fits_a_phone(page, tmp_path):
+    """It is wide enough, a tap is a move, and a screen reader hears a name of every control in each language."""
     found = drive("show", page, tmp_path)
-    assert found["fits"] == {"desktop": True, "phone": True} and found["errors"] == []
+    assert found["fits"] == {"desktop": True, "phone": True} and found["errors"] == [] and found["requests"] == 0
+    assert min(found["tapped"].values()) > 0
+    assert found["small"] == found["unnamed"] == {"desktop": [], "phone": []}
+    assert found["untranslated"] == []
+    assert "player 1 (you): row" in found["board"]["desktop"] and "玩家 1" in found["board"]["phone"]

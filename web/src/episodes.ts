@@ -37,6 +37,7 @@ export class EpisodeList {
   show(into: HTMLElement, language: Language, onReplay: (index: number) => void): void {
     if (!this.saved.length) {
       const none = document.createElement("li");
+      none.className = "nothing";
       none.textContent = say(language, "no_episodes");
       into.replaceChildren(none);
       return;
