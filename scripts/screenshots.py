@@ -18,9 +18,7 @@ PAGES = ("index", "start/first_run", "tutorials/own_game.zh-CN", "doctor", "refe
 WIDTHS = {"desktop": (1280, 1000), "phone": (390, 844)}
 SCHEMES = {"light": 1, "dark": 0}
 """What chromium calls them in its settings."""
-FRAME = (
-    '<body style="margin:0"><iframe src="{page}" width="{width}" height="{height}" style="border:0"></iframe></body>'
-)
+FRAME = '<body style="margin:0"><iframe src="{page}" width="{width}" height="{height}" style="border:0"></iframe>'
 NARROWEST = 500
 
 

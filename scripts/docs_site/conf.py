@@ -17,6 +17,7 @@ extensions = ["myst_parser"]
 myst_heading_anchors = 4
 nitpicky = True
 language = "en"
+smartquotes_action = "qe"  # --flag is a flag, not a dash
 html_theme = "furo"
 html_title = f"hopplus {release}"
 html_show_sphinx = False
