@@ -17,12 +17,13 @@ from typing import Any
 
 from bugs.base import Bug, Trainer
 from bugs.early import BUGS as EARLY
+from bugs.late import BUGS as LATE
 from hopplus_doctor.answer import Examination
 from hopplus_doctor.environment import examine_env
 from hopplus_doctor.examination import examine_recordings
 from hopplus_doctor.version import __version__
 
-BUGS = tuple((bug, False) for bug in EARLY)
+BUGS = (*((bug, False) for bug in EARLY), *((bug, True) for bug in LATE))
 """All faults, and whether each is a late one."""
 QUICK = ("a hidden layer that nobody reads", "memory cleared one step early", "illegal actions in the target")
 EPISODES = 4000
