@@ -175,8 +175,10 @@ def keep(agent: str, size: str, found: dict[str, Any]) -> None:
     known = json.loads(path.read_text()) if path.exists() else {}
     of_agent = "" if agent == "hop_plus" else f" --agent {agent}"
     commands = [f"hopplus train {agent} --game stag-hunt-{size}"]
-    commands += [f"python benchmarks/defaults.py {part}{of_agent}" for part in (size, f"adaptation-{size}")]
-    write_result(path, {**known, "commands": commands, **found})
+    figures = {**known, **found}
+    parts = [part for name, part in (("self_play", size), ("adaptation", f"adaptation-{size}")) if name in figures]
+    commands += [f"python benchmarks/defaults.py {part}{of_agent}" for part in parts]
+    write_result(path, {**figures, "commands": commands})
 
 
 def _evaluate(run: Path, flags: list[str]) -> dict[str, Any]:
