@@ -37,7 +37,7 @@ def shoot(browser: str, page: Path, out: Path, *, width: int, height: int, schem
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--site", type=Path, default=ROOT / "build" / "docs", help="the folder of the built site")
     parser.add_argument("--out", type=Path, required=True, help="the folder of the pictures")
     parser.add_argument("--pages", nargs="+", default=PAGES, help="pages, without .html")

@@ -6,6 +6,7 @@ The part that is to be named first was written down before the doctor saw any of
 import copy
 
 import numpy as np
+
 from biased_envs import SmallEnv
 from bugs.base import DISCOUNT, ENVS, LAMBDA, PPO, SEATS, STEPS, Board, Bug, QLearner
 
