@@ -25,7 +25,7 @@ def record(
     groups = {
         int(seat): (group, place) for group, (_, of) in enumerate(lineup.groups()) for place, seat in enumerate(of)
     }
-    is_player = [isinstance(policy, Player) for policy in policies]
+    is_player = [isinstance(policy, Player) and policy.goals.size > 0 for policy in policies]
 
     def goals_of(policy_state: Any) -> list[Any]:
         return [policy_state[groups[seat][0]].goals[groups[seat][1]] for seat, is_one in enumerate(is_player) if is_one]

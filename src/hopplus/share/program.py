@@ -33,14 +33,17 @@ CALL = re.compile(r"custom_call\s+@\"?([\w.$]+)|call_target_name\s*=\s*\"([^\"]*
 HARMLESS = {"Sharding", "shape_assertion"}
 """Notes for the compiler, the only calls that may stand in a program. All others lead out of it."""
 PARSE = """
-import sys
+import os, sys
 from jax import export
 content = sys.stdin.buffer.read()
 while content:
     end = 8 + int.from_bytes(content[:8], "little")
     sys.stdout.write(export.deserialize(bytearray(content[8:end])).mlir_module())
     content = content[end:]
+sys.stdout.flush()
+os._exit(0)
 """
+"""It ends at once: what threads of the compiler do at the end of a process says nothing about the programs."""
 PATIENCE = 120.0
 """Seconds for parsing a program."""
 DTYPES = {"planes": np.uint8, "vector": np.float32, "categories": np.int32}
@@ -121,7 +124,7 @@ def read_programs(contents: Mapping[str, bytes]) -> dict[str, jax_export.Exporte
         raise ValueError("the programs take too long to read; export the run again") from None
     if parsed.returncode != 0:
         said = parsed.stderr.decode(errors="replace").strip().splitlines()
-        line = said[-1] if said and parsed.returncode > 0 else "its parser crashes"
+        line = said[-1] if said and parsed.returncode > 0 else f"its parser ends with signal {-parsed.returncode}"
         raise ValueError(f"a program cannot be read ({line}); export the run again")
     targets = {one or other for one, other in CALL.findall(parsed.stdout.decode(errors="replace"))}
     if outside := sorted(targets - HARMLESS):
