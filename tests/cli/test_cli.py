@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from rich.console import Console
 
+from hopplus.cli import check
 from hopplus.cli.keyboard import Keyboard
 from hopplus.cli.main import main
 from hopplus.games.presets import PRESETS, make
@@ -27,6 +29,13 @@ def test_check_prints_both_tables(capsys):
     printed = capsys.readouterr().out
     assert "contract" in printed and "1,000 episodes" in printed and "player_2" in printed
     assert "fair: no seat" in printed
+    assert printed.rstrip().endswith("matrix-chicken: no fault was found")
+
+
+def test_check_ends_with_the_faults(capsys):
+    check._print_verdict("my_games:Mine", ["seats: player_1 is paid [twice]", "fairness: seat 1"], Console(width=120))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["my_games:Mine: fault: seats: player_1 is paid [twice]", "my_games:Mine: fault: fairness: seat 1"]
 
 
 def test_check_prints_one_line_of_json(capsys):

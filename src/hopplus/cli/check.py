@@ -56,6 +56,7 @@ def check_game(asked: Check) -> int:
         console = Console()
         _print_tables(asked.game, findings, fair, console)
         _print_agents(asked.game, played, console)
+        _print_verdict(asked.game, faults, console)
     return 1 if faults else 0
 
 
@@ -95,6 +96,14 @@ def _print_tables(name: str, findings: list[Finding], fair: Fairness | None, con
     console.print(
         f"[red]unfair: {fair.fault}[/]" if fair.fault else "[green]fair: no seat and no order of seats stands out[/]"
     )
+
+
+def _print_verdict(name: str, faults: list[str], console: Console) -> None:
+    """Print the faults again: after the tables they are the last lines on the screen."""
+    for fault in faults:
+        console.print(f"[red]{escape(name)}: fault: {escape(fault)}[/]")
+    if not faults:
+        console.print(f"[green]{escape(name)}: no fault was found[/]")
 
 
 def _print_agents(name: str, game: Game, console: Console) -> None:
