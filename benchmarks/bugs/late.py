@@ -168,6 +168,7 @@ class OnlyTheLastIsPaid(Ponds):
     """Rewards are set in a loop that begins with zeros for all, so only those of the last swimmer stay."""
 
     def paid(self, ate: np.ndarray) -> dict[str, float]:
+        rewards: dict[str, float] = {}
         for at, agent in enumerate(self.agents):
             rewards = dict.fromkeys(self.agents, 0.0)
             rewards[agent] = float(ate[at])
