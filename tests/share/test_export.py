@@ -111,19 +111,25 @@ def test_runs_of_every_format_are_exported(folder, tmp_path):
     assert read_export(tmp_path / "out").config["run"]["format"] == int(folder.parent.name.removeprefix("format_"))
 
 
+@pytest.fixture(scope="module")
+def clean_python(tmp_path_factory):
+    """A new environment with jax, numpy and flatbuffers."""
+    folder = tmp_path_factory.mktemp("clean") / "venv"
+    venv.create(folder, with_pip=True)
+    packages = [f"jax=={jax.__version__}", f"numpy=={np.__version__}", "flatbuffers"]
+    subprocess.run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages], check=True)
+    return str(folder / "bin" / "python")
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize("agent", ["ppo", "omg", "hop_plus"])
-def test_a_clean_python_with_jax_alone_gets_the_same_bits(agent, tmp_path):
+def test_a_clean_python_with_jax_alone_gets_the_same_bits(agent, clean_python, tmp_path):
     run, out = load(RUN.parent / agent), export(RUN.parent / agent, tmp_path / "export")
     seats, observation, legal = situation(run)
     named = {f"see_{name}": np.asarray(array) for name, array in observation.items()}
     np.savez(tmp_path / "given.npz", seat=np.asarray(seats), legal=np.asarray(legal), **named)
-    venv.create(tmp_path / "venv", with_pip=True)
-    python = str(tmp_path / "venv" / "bin" / "python")
-    packages = [f"jax=={jax.__version__}", f"numpy=={np.__version__}", "flatbuffers"]
-    subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
     files = [str(out), str(tmp_path / "given.npz"), str(tmp_path / "found.npz")]
-    subprocess.run([python, "-I", "-c", IN_CLEAN_PYTHON, *files], check=True)
+    subprocess.run([clean_python, "-I", "-c", IN_CLEAN_PYTHON, *files], check=True)
     read = read_export(out)
     wanted = played(read.init, read.next_episode, read.policy, seats, observation, legal)
     with np.load(tmp_path / "found.npz") as found:
