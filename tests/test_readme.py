@@ -19,7 +19,13 @@ def python_blocks(path):
     return re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)
 
 
-SNIPPETS = [(page.relative_to(ROOT).as_posix(), code) for page in PAGES for code in python_blocks(page)]
+SNIPPETS = [
+    (page, code)
+    for code, page in {
+        code: page.relative_to(ROOT).as_posix() for page in reversed(PAGES) for code in python_blocks(page)
+    }.items()
+]
+"""Each once: pages in two languages have the same code."""
 
 
 @pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[page for page, _ in SNIPPETS])
