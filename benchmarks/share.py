@@ -9,7 +9,7 @@ decision             milliseconds of a decision of hop_plus on 8x8 in Chromium, 
 The networks have the sizes of the default agents; their weights are random and large, so that policies and beliefs are
 far from uniform. With --runs, trained agents are compared instead.
 
-    python benchmarks/share.py                     1,050 episodes of each game; writes results/share.json
+    python benchmarks/share.py                     1,050 episodes of each game; writes results/share*.json
     python benchmarks/share.py --games coins-3x3   this game only; the others stay in results/share.json as they are
     python benchmarks/share.py --quick             24 episodes of each game, node only
     python benchmarks/share.py --runs runs/first   the agents of these runs
@@ -47,7 +47,7 @@ WEB = Path(__file__).parents[1] / "web"
 CHROMIUM = Path("/usr/bin/chromium")
 SLOWDOWN, TIMINGS = 4, 5
 EPISODES, QUICK_EPISODES = 1050, 24
-FILE = Path("results/share.json")
+FILE, PAGE_FILE = Path("results/share.json"), Path("results/share_page.json")
 SPREAD = 1.5
 """How many times as large as its inputs the outputs of a random layer are, about."""
 BOARD = [
@@ -169,6 +169,7 @@ def measure_page(run: Run, folder: Path) -> dict[str, Any]:
         names = ("decisions", "median", "ninety_fifth", "largest")
         found["decision"] = {"slowdown": SLOWDOWN, "measurements": TIMINGS, "load": os.getloadavg()[0]}
         found["decision"] |= {name: median(one[name] for one in times) for name in names}
+        found["requests"] = sum(one["requests"] for one in times)
     return found
 
 
@@ -189,15 +190,19 @@ def main() -> None:
     count = asked.episodes or (QUICK_EPISODES if asked.quick else EPISODES)
     is_kept = not asked.quick and not asked.runs
     stored = json.loads(FILE.read_text()) if is_kept and FILE.exists() else {}
-    figures = {"largest_page": stored.get("largest_page"), "games": stored.get("games", {})}
+    figures: dict[str, Any] = {"games": stored.get("games", {})}
     with TemporaryDirectory() as name:
         folder = Path(name)
         for game, of_game in cases_of(asked.runs, asked.games, folder).items():
             found, page = measured(game, of_game, count, folder, browser=has_browser() and not asked.quick)
             figures["games"] |= {game: found}
-            figures["largest_page"] = page or figures["largest_page"]
+            if page:
+                figures["largest_page"] = page
             if is_kept:
-                write_result(FILE, {"commands": [f"python benchmarks/share.py --games {game}"], **totals(figures)})
+                games = " ".join(figures["games"])
+                write_result(FILE, {"commands": [f"python benchmarks/share.py --games {games}"], **totals(figures)})
+            if is_kept and page:
+                write_result(PAGE_FILE, {"commands": [f"python benchmarks/share.py --games {game}"], **page})
     print_parity(figures)
     print_json(totals(figures), ("jax", "numpy"))
 
