@@ -20,7 +20,7 @@ MODULES = {
     "jumanji": ("jumanji",),
     "ray": ("ray", "hopplus.runs.studies"),
     "wandb": ("wandb",),
-    "docs": ("sphinx", "furo", "myst_parser"),
+    "docs": ("sphinx", "furo", "myst_parser", "nbclient", "ipykernel"),
 }
 """What each extra brings."""
 COMMANDS = {
@@ -50,7 +50,7 @@ def main(extra: str) -> None:
     if extra != "none":
         return
     folder = Path(tempfile.mkdtemp())
-    run(f"hopplus train ppo --game matrix-stag-hunt --seeds 1 --steps 4000 --out {folder / 'run'}")
+    run(f"hopplus train ppo --game matrix-stag-hunt --seeds 1 --steps 10000 --out {folder / 'run'}")
     run(f"hopplus evaluate {folder / 'run'} --episodes 50 --json")
     run(f"hopplus report {folder / 'run'}")
     run(f"hopplus share {folder / 'run'} --out {folder / 'page.html'}")

@@ -5,6 +5,8 @@ import re
 import shutil
 from pathlib import Path
 
+from docs_site import notebooks
+
 ELSEWHERE = {
     "CONTRIBUTING.md": "project/contributing",
     "CHANGELOG.md": "project/changes",
@@ -30,8 +32,13 @@ FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 def names(root: Path) -> set[str]:
     """The names of all written pages."""
     docs = root / "docs"
-    written = {path.relative_to(docs).with_suffix("").as_posix() for path in docs.rglob("*.md")}
+    written = {path.relative_to(docs).with_suffix("").as_posix() for path in sources(docs)}
     return written | {place for place in ELSEWHERE.values() if place != "index"}
+
+
+def sources(docs: Path) -> list[Path]:
+    """The files that become pages: Markdown and notebooks."""
+    return sorted([*docs.rglob("*.md"), *docs.rglob("*.ipynb")])
 
 
 def collect(root: Path, out: Path) -> list[str]:
@@ -39,10 +46,14 @@ def collect(root: Path, out: Path) -> list[str]:
     docs = root / "docs"
     shutil.copytree(docs, out, ignore=shutil.ignore_patterns("*.md", "*.toml"))
     wrong = []
-    places = {path: path.relative_to(docs) for path in docs.rglob("*.md")}
+    places = {path: path.relative_to(docs).with_suffix(".md") for path in sources(docs)}
     places |= {root / name: Path(f"{place}.md") for name, place in ELSEWHERE.items() if place != "index"}
     for path, place in sorted(places.items()):
-        text, lost = with_links(path.read_text(encoding="utf-8"), path, place, root)
+        is_notebook = path.suffix == ".ipynb"
+        written = (
+            notebooks.page(path, (out / place).parent / "drawn") if is_notebook else path.read_text(encoding="utf-8")
+        )
+        text, lost = with_links(written, path, place, root, beside=("drawn",) if is_notebook else ())
         if place == Path(f"{REFERENCE}.md"):
             text = re.sub(r"^## (.*)$", _with_page, text, flags=re.MULTILINE)
         wrong += [f"{path.relative_to(root)} links to {target}, which is not on the site" for target in lost]
@@ -51,13 +62,16 @@ def collect(root: Path, out: Path) -> list[str]:
     return wrong
 
 
-def with_links(text: str, path: Path, place: Path, root: Path) -> tuple[str, list[str]]:
-    """A page's text with links as the site needs them, and the targets that it does not have."""
+def with_links(text: str, path: Path, place: Path, root: Path, beside: tuple[str, ...] = ()) -> tuple[str, list[str]]:
+    """A page's text with links as the site needs them, and the targets that it does not have.
+
+    Folders in `beside` lie beside the page and are written with it.
+    """
     lost: list[str] = []
 
     def link(match: re.Match[str]) -> str:
         target, anchor = match[1], match[2] or ""
-        if not target:
+        if not target or target.split("/")[0] in beside:
             return match[0]
         file = Path(os.path.normpath(path.parent / target))
         if (found := place_of(file, root)) is None:
