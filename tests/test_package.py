@@ -29,6 +29,8 @@ def test_version_is_that_of_the_installed_package():
 def test_both_packages_have_one_version():
     """Neither is on an index, so hopplus asks for exactly the doctor that lies beside it."""
     assert hopplus_doctor.__version__ == hopplus.__version__
+    cited = (Path(__file__).parents[1] / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {hopplus.__version__}\n" in cited
     settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
     assert f"hopplus-doctor=={hopplus_doctor.__version__}" in settings["project"]["dependencies"]
 
