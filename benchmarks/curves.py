@@ -37,7 +37,7 @@ def curve(run: Recorded) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("runs", nargs="+", help="NAME=FOLDER")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()

@@ -28,8 +28,8 @@ def names() -> list[str]:
 
 def execute(path: Path) -> Any:
     """The notebook with the outputs of a new kernel, which works in an empty folder."""
-    import nbformat
-    from nbclient import NotebookClient
+    import nbformat  # pyright: ignore[reportMissingImports]
+    from nbclient import NotebookClient  # pyright: ignore[reportMissingImports]
 
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +70,7 @@ def complaints(notebook: Any) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    import nbformat
+    import nbformat  # pyright: ignore[reportMissingImports]
 
     is_check = "--check" in arguments
     wanted = [name for name in arguments if name != "--check"] or names()
