@@ -1,0 +1,169 @@
+"""Do published multi-agent environments treat interchangeable agents alike? `hopplus doctor game` on each of them.
+
+    pip install -r benchmarks/audit_requirements.txt
+    python benchmarks/audit.py --quick                  three environments, five seconds each
+    python benchmarks/audit.py --out results/audit.json
+
+Agents play at random for a minute in each environment, in a process of its own. Agents whose names differ only in a
+number are compared. The smallest detectable effect is the difference of one agent's return from the mean of all that
+would be called suspicious in 95 of 100 such examinations, as a share of the mean absolute return.
+
+docs/audit.md says what was read in the source of each environment with an alarm. `READ` holds that in one line.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import norm
+
+QUICK = ("mpe2.simple_spread_v3", "lbforaging.Foraging-8x8-3p-3f-v3", "jaxmarl:coin_game")
+LIBRARIES = ("mpe2", "pettingzoo", "magent2", "lbforaging", "rware", "jaxmarl", "jumanji")
+PATIENCE = 420.0
+"""Seconds beyond those of play, for imports and compiling."""
+READ: dict[str, tuple[str, str]] = {}
+"""Environments with an alarm: "design", "confirmed" or "withdrawn", and the cause as read in the source."""
+POWER = 0.95
+
+
+def examined(name: str, seconds: float, seed: int) -> dict[str, Any]:
+    """Examine one environment, in this process."""
+    from audit_envs import ENVS
+    from hopplus_doctor.environment import examine_env
+
+    started = time.perf_counter()
+    if name in ENVS:
+        answer = examine_env(ENVS[name], name, seconds=seconds, seed=seed)
+    else:
+        from hopplus.doctor.game import examine_game
+        from hopplus.games.presets import make
+
+        answer = examine_game(make(name), name, seconds=seconds, seed=seed)
+    tested = [finding for finding in answer.findings if finding.check.startswith("returns") and finding.effect]
+    tested = [finding for finding in tested if "trend" not in finding.check]
+    alarms = [finding for finding in answer.findings if finding.verdict in ("suspicious", "broken")]
+    return {
+        "env": name,
+        "verdict": answer.verdict,
+        "alarms": [f"{finding.check}: {finding.says}" for finding in alarms],
+        "groups": [_effect(finding) for finding in tested],
+        "says": [f"{finding.check}: {finding.says}" for finding in answer.findings],
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+
+
+def _effect(finding: Any) -> dict[str, Any]:
+    """The difference of the agent that stands out, in the unit of returns, and what would have been found."""
+    effect, matters = finding.effect, finding.test.matters
+    half = effect.high - effect.estimate
+    seats = len(finding.picture.labels)
+    quantile = float(norm.isf(0.0025 / seats))
+    size = matters / 0.02  # what matters is 2% of the mean absolute return
+    detectable = max(matters, half * (1 + float(norm.isf(1 - POWER)) / quantile))
+    return {
+        "check": finding.check,
+        "agents": seats,
+        "effect": {"estimate": effect.estimate / size, "low": effect.low / size, "high": effect.high / size},
+        "detectable": detectable / size,
+    }
+
+
+def in_own_process(name: str, seconds: float, seed: int) -> dict[str, Any]:
+    """Examine one environment in a process of its own; an error is recorded."""
+    command = [sys.executable, __file__, "--one", name, "--seconds", str(seconds), "--seed", str(seed)]
+    started = time.perf_counter()
+    quiet = os.environ | {"SDL_VIDEODRIVER": "dummy", "PYGAME_HIDE_SUPPORT_PROMPT": "1", "PYTHONWARNINGS": "ignore"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds + PATIENCE, env=quiet, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"env": name, "verdict": "not examined", "error": f"no answer in {seconds + PATIENCE:g} seconds"}
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        return {"env": name, "verdict": "not examined", "error": last[0][:300]}
+    row = json.loads(done.stdout.strip().splitlines()[-1])
+    return row | {"process_seconds": round(time.perf_counter() - started, 1)}
+
+
+def versions() -> dict[str, str]:
+    found = {}
+    for library in LIBRARIES:
+        try:
+            found[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def with_reading(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with what its source says about the cause of its alarms."""
+    read, why = READ.get(row["env"], ("", ""))
+    is_alarm = row["verdict"] in ("suspicious", "broken")
+    return row | {"read": read if is_alarm else "", "why": why if is_alarm else ""}
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    verdicts = [row["verdict"] for row in rows]
+    names = ("fine", "not enough evidence", "suspicious", "broken")
+    examined_rows = [row for row in rows if row["verdict"] != "not examined"]
+    return {
+        "environments": len(examined_rows),
+        "not_examined": len(rows) - len(examined_rows),
+        **{name.replace(" ", "_"): verdicts.count(name) for name in names},
+        **{name: sum(row["read"] == name for row in rows) for name in ("design", "confirmed", "withdrawn")},
+    }
+
+
+def shown(row: dict[str, Any]) -> tuple[str, ...]:
+    groups = row.get("groups", [])
+    worst = max(groups, key=lambda group: abs(group["effect"]["estimate"]), default=None)
+    effect = detectable = "-"
+    if worst:
+        of = worst["effect"]
+        effect = f"{of['estimate']:+.1%} ({of['low']:+.1%} to {of['high']:+.1%})"
+        detectable = f"{max(group['detectable'] for group in groups):.1%}"
+    return row["env"], row["verdict"], effect, detectable, row.get("read", ""), f"{row.get('process_seconds', 0):.0f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="three environments, five seconds each")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="*", help="these environments; with --out the others keep their rows")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        print(json.dumps(examined(asked.one, asked.seconds, asked.seed)))
+        return
+    from audit_envs import ENVS, GAMES
+    from hopplus_doctor.version import __version__
+    from measure import print_table
+
+    names = QUICK if asked.quick else asked.only if asked.only is not None else (*ENVS, *GAMES)
+    seconds = 5.0 if asked.quick else asked.seconds
+    kept = json.loads(asked.out.read_text())["rows"] if asked.only is not None and asked.out else []
+    rows = {row["env"]: row for row in kept}
+    for name in names:
+        rows[name] = in_own_process(name, seconds, asked.seed)
+        print(" | ".join(shown(rows[name])), rows[name].get("error", ""), flush=True)
+    done = [with_reading(row) for row in rows.values()]
+    headings = ("environment", "verdict", "difference of a seat", "smallest detectable", "source", "seconds")
+    print_table("published environments", headings, [shown(row) for row in done])
+    counts = summary(done)
+    if asked.out:
+        about = {"commands": ["python benchmarks/audit.py"], "version": __version__, "versions": versions()}
+        asked.out.write_text(json.dumps(about | {"seconds": seconds, **counts, "rows": done}, indent=1) + "\n")
+    print(json.dumps(counts))
+
+
+if __name__ == "__main__":
+    main()
