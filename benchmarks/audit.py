@@ -14,6 +14,7 @@ docs/audit.md says what was read in the source of each environment with an alarm
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -106,7 +107,9 @@ def with_reading(row: dict[str, Any]) -> dict[str, Any]:
     """The row with what its source says about the cause of its alarms."""
     read, why = READ.get(row["env"], ("", ""))
     is_alarm = row["verdict"] in ("suspicious", "broken")
-    return row | {"read": read if is_alarm else "", "why": why if is_alarm else ""}
+    return (
+        row | in_words(row) | {"read": (read or "not read yet") if is_alarm else None, "why": why if is_alarm else ""}
+    )
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -121,15 +124,27 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def shown(row: dict[str, Any]) -> tuple[str, ...]:
-    groups = row.get("groups", [])
+def in_words(row: dict[str, Any]) -> dict[str, str]:
+    """The largest difference of a seat, and the largest of the smallest differences that would be found."""
+    groups, says = row.get("groups", []), row.get("says", [])
     worst = max(groups, key=lambda group: abs(group["effect"]["estimate"]), default=None)
-    effect = detectable = "-"
+    counts = [re.search(r"([\d,]+) episodes", line) for line in says if line.startswith("returns")]
+    words = {"difference": "-", "detectable": "-", "episodes": next((found[1] for found in counts if found), "-")}
     if worst:
         of = worst["effect"]
-        effect = f"{of['estimate']:+.1%} ({of['low']:+.1%} to {of['high']:+.1%})"
-        detectable = f"{max(group['detectable'] for group in groups):.1%}"
-    return row["env"], row["verdict"], effect, detectable, row.get("read", ""), f"{row.get('process_seconds', 0):.0f}"
+        words["difference"] = f"{of['estimate']:+.1%} ({of['low']:+.1%} to {of['high']:+.1%})"
+        words["detectable"] = f"{max(group['detectable'] for group in groups):.1%}"
+    elif any("had the same return in each" in line for line in says):
+        words["difference"] = "none: all get the same"
+    elif any("was 0 in all" in line for line in says):
+        words["difference"] = "unknown: nothing was paid"
+    return words
+
+
+def shown(row: dict[str, Any]) -> tuple[str, ...]:
+    words = in_words(row)
+    seconds = f"{row.get('process_seconds', 0):.0f}"
+    return row["env"], row["verdict"], words["difference"], words["detectable"], row.get("read") or "", seconds
 
 
 def main() -> None:
@@ -151,18 +166,22 @@ def main() -> None:
     names = QUICK if asked.quick else asked.only if asked.only is not None else (*ENVS, *GAMES)
     seconds = 5.0 if asked.quick else asked.seconds
     kept = json.loads(asked.out.read_text())["rows"] if asked.only is not None and asked.out else []
-    rows = {row["env"]: row for row in kept}
+    rows = {row["env"]: with_reading(row) for row in kept}
+    about = {"commands": ["python benchmarks/audit.py"], "version": __version__, "versions": versions()}
+
+    def write() -> None:
+        if asked.out:
+            content = about | {"seconds": seconds, **summary(list(rows.values())), "rows": list(rows.values())}
+            asked.out.write_text(json.dumps(content, indent=1) + "\n")
+
     for name in names:
-        rows[name] = in_own_process(name, seconds, asked.seed)
+        rows[name] = with_reading(in_own_process(name, seconds, asked.seed))
         print(" | ".join(shown(rows[name])), rows[name].get("error", ""), flush=True)
-    done = [with_reading(row) for row in rows.values()]
+        write()  # an hour's work is not lost if it is stopped
+    write()
     headings = ("environment", "verdict", "difference of a seat", "smallest detectable", "source", "seconds")
-    print_table("published environments", headings, [shown(row) for row in done])
-    counts = summary(done)
-    if asked.out:
-        about = {"commands": ["python benchmarks/audit.py"], "version": __version__, "versions": versions()}
-        asked.out.write_text(json.dumps(about | {"seconds": seconds, **counts, "rows": done}, indent=1) + "\n")
-    print(json.dumps(counts))
+    print_table("published environments", headings, [shown(row) for row in rows.values()])
+    print(json.dumps(summary(list(rows.values()))))
 
 
 if __name__ == "__main__":

@@ -56,3 +56,14 @@ def test_every_planted_fault_is_named_first(tmp_path, name):
     faults = loop(name).FAULTS
     named = [examined(name, tmp_path / fault, fault=fault).suspects[:1] == (part,) for fault, part in faults.items()]
     assert sum(named) >= 0.85 * len(named)
+
+
+@pytest.mark.heavy
+def test_what_rllib_samples_is_recorded_by_a_callback(tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("ray.rllib", reason="RLlib is not installed", exc_type=ImportError)
+    folder = import_module("rllib_callback").train(tmp_path, updates=2)
+    examination = examine_recordings([folder])
+    assert examination.verdict != "broken", [f for f in examination.findings if f.verdict == "broken"]
+    fine = {finding.check for finding in examination.findings if finding.verdict == "fine"}
+    assert {"rewards", "ends and resets", "log-probabilities", "changing observations"} <= fine

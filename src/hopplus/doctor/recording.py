@@ -21,13 +21,14 @@ def write_recording(folder: Path | str, out: Path | str) -> list[Path]:
     with jax.debug_key_reuse(False):
         for seed, experience in enumerate(examined.experience):
             place = out / f"seed_{seed}" if len(examined.seeds) > 1 else out
-            recorder = _recorder(examined, place)
-            recorder.record(0, "real", **_steps(examined, experience))
+            recorder = recorder_of(examined, place)
+            recorder.record(0, "real", **recorded_steps(examined, experience))
             written.append(recorder.save())
     return written
 
 
-def _recorder(examined: ExaminedRun, place: Path) -> Recorder:
+def recorder_of(examined: ExaminedRun, place: Path) -> Recorder:
+    """A recorder with the settings of a run."""
     ppo = examined.learner.ppo
     return Recorder(
         place,
@@ -40,7 +41,7 @@ def _recorder(examined: ExaminedRun, place: Path) -> Recorder:
     )
 
 
-def _steps(examined: ExaminedRun, experience: Experience) -> dict[str, np.ndarray]:
+def recorded_steps(examined: ExaminedRun, experience: Experience) -> dict[str, np.ndarray]:
     """The real steps of an update, with the axes seats, envs, time."""
     steps, batch, num_seats = experience.steps, experience.batch, examined.task.num_learning
     shape = np.shape(batch.values)

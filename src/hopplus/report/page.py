@@ -80,6 +80,7 @@ def page(run: Recorded, replays: Sequence[Replay], *, title: str | None = None, 
         "caption": curves.curve_caption(run),
         "empty_words": _empty_words(run),
         "evaluation": _evaluation(run.evaluation),
+        "doctor": _doctor(run.checkups),
         "measurements": [
             section
             for section in (
@@ -242,6 +243,21 @@ def _evaluation(evaluation: Mapping[str, Any] | None) -> dict[str, Any] | None:
         if isinstance(row, dict)
     ]
     return {"words": words, "rows": rows}
+
+
+def _doctor(checkups: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What the doctor said while the run was training: a sentence, and each finding where it first came."""
+    if not checkups:
+        return None
+    first: dict[tuple[str, str], tuple[str, str, str]] = {}
+    for row in checkups:
+        for finding in row.get("findings", []):
+            words = f"{finding['says']}. Next: {finding['next']}" if finding.get("next") else finding["says"]
+            said = (f"update {row['update']}", f"{finding['verdict']}: {finding['module']}", words)
+            first.setdefault((finding["check"], finding["verdict"]), said)
+    said = "nothing was suspicious or broken" if not first else f"{len(first)} findings, each where it first came"
+    words = f"Asked at {len(checkups)} checkpoints, in {checkups[-1]['share']:.1%} of the time: {said}."
+    return {"words": words, "rows": list(first.values())}
 
 
 def _measured(

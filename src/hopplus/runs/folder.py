@@ -3,6 +3,7 @@
 config.json      the format of the folder, all settings, the version of hopplus and of the game's rules
 metrics.jsonl    a line per update; every tag has one number per seed; kills and resumes do not change its bytes
 timing.jsonl     a line per block of updates: how long it took
+checkups.jsonl   what the doctor said at checkpoints, of a run with --doctor-every
 evaluation.json  the last result of `hopplus evaluate`, in self-play
 adaptation.json  the last result of `hopplus evaluate --adaptation`: the frozen agent with every line-up of scripts
 others.json      how well the opponent models predict, if that was measured
@@ -37,7 +38,7 @@ except ImportError:  # Windows has no such lock
 
 CONFIG, METRICS, TIMING, EVALUATION = "config.json", "metrics.jsonl", "timing.jsonl", "evaluation.json"
 OTHERS, WORLD = "others.json", "world.json"
-ADAPTATION = "adaptation.json"
+ADAPTATION, CHECKUPS = "adaptation.json", "checkups.jsonl"
 CHECKPOINTS, TENSORBOARD, LOCK = "checkpoints", "tensorboard", "lock"
 DESCRIBED = {"format", "version", "game_name", "game_version"}
 """Keys of `config.json` besides the settings."""

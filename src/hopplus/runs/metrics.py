@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from hopplus.runs.config import RunConfig
-from hopplus.runs.folder import METRICS, TENSORBOARD, TIMING, write_whole
+from hopplus.runs.folder import CHECKUPS, METRICS, TENSORBOARD, TIMING, write_whole
 from hopplus_doctor.statistics import mean_of_known
 
 MEAN_HAS_A_NAME = {"charts/episodic_return"}
@@ -83,6 +83,9 @@ class Writers:
         event_writer = _event_writer()
         cut_after(folder / METRICS, done, every_update=True)
         cut_after(folder / TIMING, done)
+        if (folder / CHECKUPS).exists():
+            cut_after(folder / CHECKUPS, done)
+        self._checkups = folder / CHECKUPS
         self._wandb = _start_wandb(config.wandb, folder, description) if config.wandb else None
         self._metrics, self._timing = ((folder / name).open("a") for name in (METRICS, TIMING))
         # TensorBoard hides the updates that will be repeated. The suffix keeps an older file from being emptied.
@@ -108,6 +111,14 @@ class Writers:
         self._timing.write(json.dumps(row) + "\n")
         for events in self._events:
             events.add_scalar("charts/steps_per_second", row["charts/steps_per_second"], row["env_steps"])
+
+    def write_doctor(self, row: Row) -> None:
+        """Write what the doctor said at a checkpoint."""
+        with self._checkups.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        for name in ("broken", "suspicious", "share"):
+            for events in self._events:
+                events.add_scalar(f"doctor/{name}", row[name], row["env_steps"])
 
     def flush(self) -> None:
         for file in (self._metrics, self._timing, *self._events):

@@ -64,6 +64,10 @@ class ProgressDisplay:
         self._bar = self._progress.add_task(str(config.game), total=self._total, completed=done, state="compiling")
         self._next_line = done + self._total / 10
 
+    def note(self, words: str) -> None:
+        """Print a line above the progress."""
+        self._console.print(words, soft_wrap=True, markup=False)
+
     def block(self, row: Row, updates_done: int, steps_per_second: float) -> None:
         shown = [f"{name} {_mean(row[tag])}" for name, tag in SHOWN.items() if tag in row]
         state = f"{'  '.join(shown)}  {steps_per_second:,.0f} steps/s"

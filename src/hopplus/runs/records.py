@@ -26,6 +26,7 @@ CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVALUATION_FILE, OTHERS_FILE, WORLD_FILE
     "others.json",
     "world.json",
 )
+CHECKUPS_FILE = "checkups.jsonl"
 CONFIG_KEYS = ("agent", "game", "seeds", "steps")
 AXIS_KEYS = ("update", "env_steps")
 FINAL_SHARE = 0.2
@@ -52,6 +53,8 @@ class Recorded:
     """How well its opponent models predict, if that was measured."""
     world: dict[str, Any] | None = None
     """How well its learned worlds predict, if that was measured."""
+    checkups: tuple[dict[str, Any], ...] = ()
+    """What the doctor said at checkpoints, if it was asked."""
 
     @property
     def num_updates(self) -> int:
@@ -95,6 +98,7 @@ def read_run(folder: Path) -> Recorded:
         evaluation=_read_object_if_there(folder, EVALUATION_FILE),
         others=_read_object_if_there(folder, OTHERS_FILE),
         world=_read_object_if_there(folder, WORLD_FILE),
+        checkups=tuple(_read_lines(folder, CHECKUPS_FILE)) if (folder / CHECKUPS_FILE).exists() else (),
     )
 
 

@@ -47,6 +47,11 @@ class Watcher(Protocol):
     def block(self, row: Row, updates_done: int, steps_per_second: float) -> None: ...
 
 
+OnCheckpoint = Callable[[int, LearnerState], Row | None]
+"""Called with the updates done and the states at the beginning and at every checkpoint; a row that it returns is
+written with the run's records. It must not change the states."""
+
+
 @dataclass(frozen=True)
 class Program:
     """The compiled training program of a run."""
@@ -111,7 +116,14 @@ def _on_host(change: Callable[[np.ndarray], np.ndarray], seeds: PyTree[jax.Array
     return with_keys(seeds, jax.device_put(changed))
 
 
-def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None, patience: float = 0.0) -> Run:
+def train(
+    config: RunConfig,
+    out: Path | str,
+    *,
+    watcher: Watcher | None = None,
+    patience: float = 0.0,
+    on_checkpoint: OnCheckpoint | None = None,
+) -> Run:
     """Train into the folder, or resume the run in it; a resumed run gives the same bits if the game is compiled.
 
     If another process still trains into the folder, wait `patience` seconds for it to end.
@@ -146,7 +158,7 @@ def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None,
                 if watcher:
                     watcher.compiling(config, done)
                 with together():
-                    done, states = _train_from(config, task, out, done, checkpoints, watcher)
+                    done, states = _train_from(config, task, out, done, checkpoints, watcher, on_checkpoint)
                 if jax.process_count() == 1:
                     return run_of(out, config, done, jax.device_put(jax.device_get(states.learners)))
         finally:
@@ -155,7 +167,13 @@ def train(config: RunConfig, out: Path | str, *, watcher: Watcher | None = None,
 
 
 def _train_from(
-    config: RunConfig, task: Task, out: Path, done: int, checkpoints: Checkpoints, watcher: Watcher | None
+    config: RunConfig,
+    task: Task,
+    out: Path,
+    done: int,
+    checkpoints: Checkpoints,
+    watcher: Watcher | None,
+    on_checkpoint: OnCheckpoint | None,
 ) -> tuple[int, LearnerState]:
     """Train on from update `done`; the updates done, and the last states."""
     restored = checkpoints.restore(done, state_shapes(config)) if done else None
@@ -168,7 +186,7 @@ def _train_from(
             restored = with_pretrained_world(config, with_pretrained(config, with_init_from(config, states)))
         stopping = Stopping(config, out, done)
         states = placed(for_mesh(config, restored), program.places)
-        return _run(config, program, states, done, checkpoints, writers, watcher, stopping)
+        return _run(config, program, states, done, checkpoints, writers, watcher, stopping, on_checkpoint)
     finally:
         if writers:
             writers.close()
@@ -197,9 +215,12 @@ def _run(
     writers: Writers | None,
     watcher: Watcher | None,
     stopping: Stopping,
+    on_checkpoint: OnCheckpoint | None,
 ) -> tuple[int, LearnerState]:
     wanted = 1
     everywhere = on_every(config.learner.mesh)
+    if on_checkpoint and jax.process_count() == 1:
+        on_checkpoint(done, without_copies(config, states))
     while done < config.num_updates and not stopping.is_over():
         to_checkpoint = config.checkpoint_every - done % config.checkpoint_every
         to_decision = stopping.to_boundary(done, MOST_UPDATES)
@@ -225,6 +246,10 @@ def _run(
         done += num_updates
         if done % config.checkpoint_every == 0 or done == config.num_updates or stopping.is_over():
             checkpoints.save(done, without_copies(config, states))
+            if on_checkpoint and writers and jax.process_count() == 1:
+                asked = on_checkpoint(done, without_copies(config, states))
+                if asked is not None:
+                    writers.write_doctor(asked)
         if watcher:
             watcher.block(row, done, rate)
         wanted = agreed(max(1, round(BLOCK_SECONDS * num_updates / seconds)))

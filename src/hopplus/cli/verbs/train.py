@@ -19,6 +19,13 @@ from hopplus.runs.hosts_config import HostsConfig
 from hopplus.runs.unused_flags import unused_flags
 
 Out = Annotated[Path, tyro.conf.arg(help="The run folder: settings, metrics, checkpoints, TensorBoard events.")]
+DoctorEvery = Annotated[
+    int | None,
+    tyro.conf.arg(
+        help="Ask the doctor's cheap questions at checkpoints, this many updates apart or more, in at most 3% of the "
+        "time. None: do not ask."
+    ),
+]
 
 
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
@@ -47,7 +54,8 @@ def _arguments(usual: RunConfig) -> Any:
     """The class of an agent's arguments: the run folder, and settings with the agent's defaults."""
     out = ("out", Out, field(default=default_folder(usual)))
     settings = ("config", Annotated[type(usual), tyro.conf.arg(name="")], field(default=usual))
-    return make_dataclass("training", [out, settings, ("hosts", HostsConfig, field(default=HostsConfig()))])
+    doctor = ("doctor_every", DoctorEvery, field(default=None))
+    return make_dataclass("training", [out, settings, ("hosts", HostsConfig, field(default=HostsConfig())), doctor])
 
 
 def default_folder(usual: RunConfig) -> Path:
