@@ -15,7 +15,9 @@ from hopplus.cli.main import VERBS, main
 from hopplus.runs.tags import TAGS, about, family
 
 ROOT = Path(__file__).resolve().parents[2]
-ACTIONS = {"doctor": ("game", "run", "seats", "critic", "others", "world", "time", "ladder", "fault")}
+ACTIONS: dict[str, tuple[str, ...]] = {
+    "doctor": ("game", "run", "seats", "critic", "others", "world", "time", "ladder", "fault")
+}
 ACTIONS["doctor"] += ("recording", "logs", "record")
 ACTIONS["study"] = ("run", "status", "report")
 FLAG = re.compile(r"(?<![\w-])--[a-z](?:[\w.-]*\w)?")
