@@ -78,6 +78,8 @@ def with_links(text: str, path: Path, place: Path, root: Path, beside: tuple[str
             lost.append(target)
             return match[0]
         there, own = found
+        if there.suffix == ".ipynb" != path.suffix:
+            there = there.with_suffix(".md")
         if there == Path(f"{REFERENCE}.md") and anchor[1:] in WRITTEN_LATER:
             there, anchor = there.with_name(f"{WRITTEN_LATER[anchor[1:]]}.md"), ""
         return f"]({os.path.relpath(there, place.parent)}{anchor or own})"

@@ -30,16 +30,18 @@ def test_faults_of_the_navigation_are_named():
 
 def test_links_lead_to_the_places_of_the_site(tmp_path):
     docs = tmp_path / "docs"
-    for name in ("docs/games/chess.md", "docs/start.md", "examples/own_game.py", "CONTRIBUTING.md", "setup.cfg"):
+    for name in ("docs/games/chess.md", "docs/start.md", "examples/own_game.py", "CONTRIBUTING.md", "setup.cfg",
+                 "docs/notebooks/first.ipynb"):  # fmt: skip
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     text = (
         "[a](../start.md#b) [c](../../examples/own_game.py) [d](../../CONTRIBUTING.md) [e](#f) [g](https://x.org/y)\n"
-        "```\n[in code](nowhere.md)\n```\n[h](../../setup.cfg) [i](nowhere.md)\n"
+        "```\n[in code](nowhere.md)\n```\n[h](../../setup.cfg) [i](nowhere.md) [j](../notebooks/first.ipynb)\n"
     )
     changed, lost = pages.with_links(text, docs / "games" / "chess.md", Path("games/chess.md"), tmp_path)
     assert "[a](../start.md#b) [c](../reference/examples.md#own_gamepy) [d](../project/contributing.md)" in changed
     assert "[e](#f) [g](https://x.org/y)" in changed and "[in code](nowhere.md)" in changed
+    assert "[j](../notebooks/first.md)" in changed
     assert lost == ["../../setup.cfg", "nowhere.md"]
 
 
