@@ -4,13 +4,15 @@ largest_difference   of an action probability or a belief, over all states
 episodes_equal       the share of episodes whose states, rewards and ends are equal in every step
 sampled_unequal      actions that differ though the random number is further than 1e-5 from a boundary
 megabytes            of the page of hop_plus on 8x8
-decision             milliseconds of a decision of hop_plus on 8x8 in Chromium, with the processor slowed down 4 times
+decision             milliseconds of a decision of hop_plus on 8x8 in Chromium, with the processor slowed down 4 times:
+                     what it takes of the processor in the mean; and what passes, which other programs lengthen
 
 The networks have the sizes of the default agents; their weights are random and large, so that policies and beliefs are
 far from uniform. With --runs, trained agents are compared instead.
 
     python benchmarks/share.py                     1,050 episodes of each game; writes results/share*.json
     python benchmarks/share.py --games coins-3x3   this game only; the others stay in results/share.json as they are
+    python benchmarks/share.py --page              the size and speed of the page only
     python benchmarks/share.py --quick             24 episodes of each game, node only
     python benchmarks/share.py --runs runs/first   the agents of these runs
 
@@ -166,7 +168,7 @@ def measure_page(run: Run, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"megabytes": round(page.stat().st_size / 1e6, 3)}
     if has_browser():
         times = [drive("time", page, SLOWDOWN) for _ in range(TIMINGS)]
-        names = ("decisions", "median", "ninety_fifth", "largest")
+        names = ("decisions", "mean_processor", "median", "ninety_fifth", "largest")
         found["decision"] = {"slowdown": SLOWDOWN, "measurements": TIMINGS, "load": os.getloadavg()[0]}
         found["decision"] |= {name: median(one[name] for one in times) for name in names}
         found["requests"] = sum(one["requests"] for one in times)
@@ -183,10 +185,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few episodes, node only")
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="trained runs in place of random networks")
     parser.add_argument("--episodes", type=int, help="episodes of each game")
+    parser.add_argument("--page", action="store_true", help="only the size and speed of the page")
     parser.add_argument("--games", nargs="*", choices=CASES, default=list(CASES), help="these games only")
     asked = parser.parse_args()
     if shutil.which("node") is None:
         parser.error("node is needed")
+    if asked.page:
+        only_page()
+        return
     count = asked.episodes or (QUICK_EPISODES if asked.quick else EPISODES)
     is_kept = not asked.quick and not asked.runs
     stored = json.loads(FILE.read_text()) if is_kept and FILE.exists() else {}
@@ -205,6 +211,14 @@ def main() -> None:
                 write_result(PAGE_FILE, {"commands": [f"python benchmarks/share.py --games {game}"], **page})
     print_parity(figures)
     print_json(totals(figures), ("jax", "numpy"))
+
+
+def only_page() -> None:
+    """Measure the page of hop_plus on the largest board."""
+    with TemporaryDirectory() as name:
+        found = measure_page(random_run("hop_plus", "stag-hunt-8x8", Path(name)), Path(name))
+    write_result(PAGE_FILE, {"commands": ["python benchmarks/share.py --page"], **found})
+    print_json(found, ("jax",))
 
 
 def totals(figures: dict[str, Any]) -> dict[str, Any]:
