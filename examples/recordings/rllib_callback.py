@@ -23,7 +23,7 @@ from hopplus_doctor import Recorder
 
 AGENTS = [f"player_{seat}" for seat in range(SEATS)]
 SAMPLED = 192
-"""Steps of whole episodes that are recorded of each sample."""
+"""Steps that are recorded at once, of whole episodes in a row."""
 
 
 class LineEnv(MultiAgentEnv):
@@ -61,18 +61,20 @@ def recording_callback(folder, agents, **settings):
 
     class Recording(RLlibCallback):
         recorder = None
-        update = 0
 
         def on_sample_end(self, *, env_runner=None, samples=(), **_):
             if self.recorder is None:
                 runner = getattr(env_runner, "worker_index", 0)
                 self.recorder = Recorder(Path(folder) / f"runner_{runner}", agents, axes="seats envs time", **settings)
-            rows = [episode_rows(episode, agents) for episode in samples if episode.is_done]
-            if rows and sum(len(row["rewards"][0]) for row in rows) >= SAMPLED and self.recorder.wants(self.update):
-                joined = {name: np.concatenate([row[name] for row in rows], 1)[:, None, :SAMPLED] for name in rows[0]}
-                self.recorder.record(self.update, "real", **joined)
-                self.recorder.save()
-            self.update += 1
+                self.rows, self.update = [], 0
+            self.rows += [episode_rows(episode, agents) for episode in samples if episode.is_done]
+            if sum(len(row["rewards"][0]) for row in self.rows) < SAMPLED:
+                return  # a sample may be a single episode
+            names = self.rows[0]
+            joined = {name: np.concatenate([row[name] for row in self.rows], 1)[:, None, :SAMPLED] for name in names}
+            self.recorder.record(self.update, "real", **joined)
+            self.recorder.save()
+            self.rows, self.update = [], self.update + 1
 
     return Recording
 
