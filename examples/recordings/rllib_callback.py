@@ -33,14 +33,15 @@ class LineEnv(MultiAgentEnv):
         super().__init__()
         self.possible_agents = self.agents = list(AGENTS)
         seen, chosen = spaces.Box(0.0, 1.0, (NUMBERS,), np.float32), spaces.Discrete(ACTIONS)
-        self.observation_spaces, self.action_spaces = (dict.fromkeys(AGENTS, space) for space in (seen, chosen))
+        self.observation_spaces = dict.fromkeys(AGENTS, seen)  # pyright: ignore[reportAttributeAccessIssue]
+        self.action_spaces = dict.fromkeys(AGENTS, chosen)  # pyright: ignore[reportAttributeAccessIssue]
         self.seeds = np.random.default_rng((config or {}).get("seed", 0))
 
-    def reset(self, *, seed=None, options=None):
+    def reset(self, *, seed=None, options=None):  # pyright: ignore[reportIncompatibleMethodOverride]
         self.game = LineGame(1, int(self.seeds.integers(2**31)) if seed is None else seed)
         return self._views(), {}
 
-    def step(self, actions):
+    def step(self, actions):  # pyright: ignore[reportIncompatibleMethodOverride]
         chosen = np.array([[actions[agent] for agent in AGENTS]])
         _, masks, _ = self.game.view()
         legal = np.take_along_axis(masks, chosen[..., None], -1)[..., 0]
@@ -110,7 +111,7 @@ def train(folder, *, updates=3, seed=0):
         PPOConfig()
         .environment(LineEnv, env_config={"seed": seed})
         .env_runners(num_env_runners=0, batch_mode="complete_episodes")
-        .multi_agent(policies=set(AGENTS), policy_mapping_fn=lambda agent, *_, **__: agent)
+        .multi_agent(policies=set(AGENTS), policy_mapping_fn=lambda agent, *_, **__: str(agent))
         .training(train_batch_size=512, minibatch_size=128, num_epochs=1)
         .callbacks(recording_callback(folder, AGENTS, shared_rewards=False, num_actions=ACTIONS))
         .debugging(seed=seed, log_level="ERROR")
