@@ -28,7 +28,13 @@ QUICK = ("mpe2.simple_spread_v3", "lbforaging.Foraging-8x8-3p-3f-v3", "jaxmarl:c
 LIBRARIES = ("mpe2", "pettingzoo", "magent2", "lbforaging", "rware", "jaxmarl", "jumanji")
 PATIENCE = 420.0
 """Seconds beyond those of play, for imports and compiling."""
-READ: dict[str, tuple[str, str]] = {}
+READ: dict[str, tuple[str, str]] = {
+    "jumanji:Connector-v3": (
+        "confirmed",
+        "starts are drawn one agent after another, and of agents that meet, also in the walks that place the targets, "
+        "the one with the lower number stays where it was",
+    ),
+}
 """Environments with an alarm: "design", "confirmed" or "withdrawn", and the cause as read in the source."""
 POWER = 0.95
 
