@@ -166,19 +166,18 @@ def main() -> None:
         print(json.dumps(examined(asked.one, asked.seconds, asked.seed)))
         return
     from audit_envs import ENVS, GAMES
-    from hopplus_doctor.version import __version__
-    from measure import print_table
+    from measure import print_table, write_result
 
     names = QUICK if asked.quick else asked.only if asked.only is not None else (*ENVS, *GAMES)
     seconds = 5.0 if asked.quick else asked.seconds
     kept = json.loads(asked.out.read_text())["rows"] if asked.only is not None and asked.out else []
     rows = {row["env"]: with_reading(row) for row in kept}
-    about = {"commands": ["python benchmarks/audit.py"], "version": __version__, "versions": versions()}
+    about = {"commands": ["python benchmarks/audit.py"], "versions": versions()}
 
     def write() -> None:
         if asked.out:
             content = about | {"seconds": seconds, **summary(list(rows.values())), "rows": list(rows.values())}
-            asked.out.write_text(json.dumps(content, indent=1) + "\n")
+            write_result(asked.out, content)
 
     for name in names:
         rows[name] = with_reading(in_own_process(name, seconds, asked.seed))

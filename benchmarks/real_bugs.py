@@ -25,7 +25,7 @@ from hopplus_doctor.version import __version__
 
 BUGS = (*((bug, False) for bug in EARLY), *((bug, True) for bug in LATE))
 """All faults, and whether each is a late one."""
-QUICK = ("a hidden layer that nobody reads", "memory cleared one step early", "illegal actions in the target")
+QUICK = ("a hidden layer that nobody reads", "memory cleared one step early", "double Q-learning one step off")
 EPISODES = 4000
 """Episodes of games that are played at random."""
 

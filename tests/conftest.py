@@ -33,6 +33,18 @@ it, and finds that in the compilation cache on disk, if there is one."""
 PEAKS = pytest.StashKey[dict[str, int]]()
 
 
+HEAVY = Path(__file__).with_name("heavy.txt")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Marks the tests that `heavy.txt` names."""
+    named = {line for line in HEAVY.read_text().splitlines() if not line.startswith("#")}
+    for item in items:
+        if item.nodeid in named:
+            item.add_marker(pytest.mark.heavy)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _forget_programs():
     yield

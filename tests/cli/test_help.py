@@ -27,12 +27,12 @@ MOST = {
     "ppo": 40,
     "mappo": 36,
     "liam": 38,
-    "omg": 60,
-    "direct_om": 53,
-    "hop": 56,
-    "hop_plus": 67,
-    "hop_plus_search": 66,
-    "hop_plus_notes": 80,
+    "omg": 61,
+    "direct_om": 54,
+    "hop": 57,
+    "hop_plus": 68,
+    "hop_plus_search": 67,
+    "hop_plus_notes": 81,
 }
 """Flags in the help of an agent; all of them together are about ninety, switches counted once."""
 

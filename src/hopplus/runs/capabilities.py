@@ -25,6 +25,8 @@ def missing(learner: LearnerConfig, game: Game) -> str | None:
     if learner.planning.is_used and learner.planning.model == "game" and "plan" not in offered:
         needs = "planning in the true game (--planning.kind) needs a state to start from"
         return f"{needs}: write `from_view` in {type(game).__name__}"
+    if learner.planning.is_used and learner.planning.model == "game" and "others' views" not in offered:
+        return "planning in the true game (--planning.kind) needs what a co-player sees: it moves in the planned state"
     rewarded_only = learner.opponents.is_used and learner.modelling.rewarded_only
     if not spec.events and (goals.kind == "hindsight" or rewarded_only):
         what = "--goals.kind hindsight" if goals.kind == "hindsight" else "--modelling.rewarded-only"
