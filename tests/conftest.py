@@ -37,7 +37,7 @@ HEAVY = Path(__file__).with_name("heavy.txt")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config, items):
+def pytest_collection_modifyitems(items):
     """Marks the tests that `heavy.txt` names."""
     named = {line for line in HEAVY.read_text().splitlines() if not line.startswith("#")}
     for item in items:
