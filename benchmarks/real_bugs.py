@@ -1,4 +1,4 @@
-"""Does the doctor find faults that lived in published multi-agent code, and clear the fixed versions?
+"""Does the doctor find faults that were in published multi-agent code, and clear the fixed versions?
 
     python benchmarks/real_bugs.py --quick      three faults
     python benchmarks/real_bugs.py --out results/real_bugs.json

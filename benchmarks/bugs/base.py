@@ -21,7 +21,7 @@ NAMES = ("red", "blue", "green")
 
 @dataclass(frozen=True)
 class Bug:
-    """A fault that lived in public code."""
+    """A fault that was in public code."""
 
     name: str
     reference: str
@@ -192,6 +192,15 @@ class Trainer:
         """Record what else there is."""
 
 
+def retraced(observations: np.ndarray, cleared: np.ndarray) -> np.ndarray:
+    """What a learner reads that goes through a stored sequence again, and clears its memory by these flags."""
+    memory, rows = np.zeros_like(observations[0]), []
+    for seen, clear in zip(observations, cleared, strict=True):
+        memory = np.where(clear[..., None], 0.0, 0.5 * memory) + seen
+        rows.append(np.concatenate([seen, memory], -1))
+    return np.stack(rows)
+
+
 class PPO(Trainer):
     """A policy of three layers and a linear critic for each seat. Both read a trace of earlier observations too."""
 
@@ -261,14 +270,18 @@ class PPO(Trainer):
     def advantages(self, data: dict[str, np.ndarray]) -> np.ndarray:
         """Generalised advantage estimation."""
         ends, cuts = data["terminated"], data["terminated"] | data["truncated"]
-        advantage, after = np.zeros((2, ENVS, SEATS))
-        after, found = data["last_values"], np.zeros_like(data["values"])
+        stops = self.sum_stops(ends, cuts)
+        advantage, after, found = 0.0, data["last_values"], np.zeros_like(data["values"])
         for t in reversed(range(STEPS)):
             bootstrap = np.where(ends[t], 0.0, np.where(cuts[t], data["final_values"][t], after))
             surprise = data["rewards"][t] + DISCOUNT * bootstrap - data["values"][t]
-            advantage = surprise + DISCOUNT * LAMBDA * np.where(cuts[t], 0.0, advantage)
+            advantage = surprise + DISCOUNT * LAMBDA * np.where(stops[t], 0.0, advantage)
             found[t], after = advantage, data["values"][t]
         return found
+
+    def sum_stops(self, ends: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+        """The steps after which the sum of an advantage does not go on."""
+        return cuts
 
     def loss_inputs(self, data: dict[str, np.ndarray]) -> np.ndarray:
         """What the loss reads: the observations, and the traces as they were in play."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from biased_envs import SmallEnv
-from bugs.base import DISCOUNT, LAMBDA, MOVES, PPO, SEATS, SIDE, STEPS, Board, Bug, QLearner, Trainer
+from bugs.base import MOVES, PPO, SEATS, SIDE, Board, Bug, QLearner, Trainer, retraced
 
 
 class CoinGame(SmallEnv):
@@ -58,15 +58,6 @@ class MemoryClearedEarly(PPO):
         data = super().play()
         over = np.concatenate([data["resets"][1:], np.repeat(self.begins[None, :, None], SEATS, 2)])
         return data | {"memory_resets": over, "_inputs": retraced(data["observations"], over)}
-
-
-def retraced(observations: np.ndarray, cleared: np.ndarray) -> np.ndarray:
-    """What a learner reads that goes through a stored sequence again, and clears its memory by these flags."""
-    memory, rows = np.zeros_like(observations[0]), []
-    for seen, clear in zip(observations, cleared, strict=True):
-        memory = np.where(clear[..., None], 0.0, 0.5 * memory) + seen
-        rows.append(np.concatenate([seen, memory], -1))
-    return np.stack(rows)
 
 
 class SameEpisodeAgain(PPO):
@@ -181,15 +172,8 @@ class ValuesOfTwoScales(PPO):
 class SumAcrossTimeLimits(PPO):
     """The value is bootstrapped where the time is up, and the sum of the advantage goes on into the next episode."""
 
-    def advantages(self, data):
-        ends, cuts = data["terminated"], data["terminated"] | data["truncated"]
-        advantage, after, found = 0.0, data["last_values"], np.zeros_like(data["values"])
-        for t in reversed(range(STEPS)):
-            bootstrap = np.where(ends[t], 0.0, np.where(cuts[t], data["final_values"][t], after))
-            surprise = data["rewards"][t] + DISCOUNT * bootstrap - data["values"][t]
-            advantage = surprise + DISCOUNT * LAMBDA * np.where(ends[t], 0.0, advantage)
-            found[t], after = advantage, data["values"][t]
-        return found
+    def sum_stops(self, ends, cuts):
+        return ends
 
 
 BUGS = (

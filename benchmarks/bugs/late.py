@@ -8,16 +8,7 @@ import copy
 import numpy as np
 
 from biased_envs import SmallEnv
-from bugs.base import DISCOUNT, ENVS, LAMBDA, PPO, SEATS, STEPS, Board, Bug, QLearner
-
-
-def retraced(observations: np.ndarray, cleared: np.ndarray) -> np.ndarray:
-    """What a learner reads that goes through a stored sequence again, and clears its memory by these flags."""
-    memory, rows = np.zeros_like(observations[0]), []
-    for seen, clear in zip(observations, cleared, strict=True):
-        memory = np.where(clear[..., None], 0.0, 0.5 * memory) + seen
-        rows.append(np.concatenate([seen, memory], -1))
-    return np.stack(rows)
+from bugs.base import DISCOUNT, ENVS, LAMBDA, PPO, SEATS, STEPS, Board, Bug, QLearner, retraced
 
 
 class LossClearsMemoryByNextFlag(PPO):

@@ -1,4 +1,4 @@
-"""Three of the faults that lived in public code: the part is named first, and the fixed version is not broken."""
+"""Three of the faults that were in public code: the part is named first, and the fixed version is not broken."""
 
 from pathlib import Path
 
