@@ -24,6 +24,12 @@ install_import_hook("hopplus", "beartype.beartype")
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_num_cpu_devices", 2)
 
+# Processes that test side by side have a core each; threads of two that share both cores wait for each other.
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+if _worker and hasattr(os, "sched_setaffinity"):
+    _cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {_cores[int(_worker.removeprefix("gw")) % len(_cores)]})
+
 # Tracing makes very many small objects that live on; looking for cycles among them less often saves time.
 gc.set_threshold(100_000, 50, 100)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hopplus.core.compiled import use_cache
+from hopplus.core.cores import claim_cores
 from hopplus.core.devices import use_cores
 from hopplus.runs.config import RunConfig
 from hopplus.runs.studies.study import Study, Trial, write_study
@@ -49,12 +50,16 @@ def find_ray() -> Any:
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Any]:
-    """Connect to Ray on this machine, or to the cluster at the address (`auto` finds a cluster on this machine)."""
+    """Connect to Ray: on the cores of this machine that this process may use, or to the cluster at the address.
+
+    `auto` is the address of a cluster on this machine.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     ray = find_ray()
+    cores = len(os.sched_getaffinity(0)) if address is None and hasattr(os, "sched_getaffinity") else None
     try:
-        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR")
+        ray.init(address=address or "local", num_cpus=cores, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError) as error:
         first = str(error).strip().splitlines()[0]
         raise ValueError(f"--address {address}: no Ray cluster there ({first}); start one with `ray start`") from None
@@ -67,6 +72,7 @@ def connected(address: str | None) -> Iterator[Any]:
 def train_trial(config: RunConfig, folder: str) -> str | None:
     """Train or resume a trial, in a worker of Ray; returns why it failed, or None."""
     use_cache()
+    claim_cores(config.learner.mesh.size)
     use_cores(config.learner.mesh.size)
     try:
         train(config, folder, patience=PATIENCE)
