@@ -75,6 +75,25 @@ def test_a_wide_interval_of_the_explained_variance_is_not_enough_evidence(by_see
     assert finding.kind == "judgement" and "above 0" in finding.threshold
 
 
+@pytest.mark.parametrize(
+    ("by_update", "rising"),
+    [
+        ([-0.9], True),  # one update cannot tell
+        ([-0.9, -0.8, -0.7, -0.6, -0.4], True),
+        ([-0.9, -0.8, -0.7, -0.5, -0.5], False),
+        ([0.3, 0.1, -0.1, -0.3, -0.5], False),
+    ],
+)
+def test_a_critic_that_still_learns_is_no_alarm(by_update, rising, tmp_path):
+    examined = ExaminedRun(tmp_path, RunConfig(seeds=3))
+    noise = np.array([-0.02, 0.0, 0.02])
+    values = np.array(by_update)[:, None] + noise * np.arange(len(by_update))[:, None]
+    metrics = {f"policy/explained_variance/player_{seat}": values for seat in (1, 2, 3, 4)}
+    examined.__dict__["recorded"] = Recorded("run", {}, np.arange(1, len(values) + 1), metrics, {}, None)
+    assert critic.is_rising(examined.recorded) == rising
+    assert critic.explained_variance(examined).verdict == ("not enough evidence" if rising else "suspicious")
+
+
 @pytest.mark.parametrize(("imagined", "verdict"), [(1.0, "fine"), (5.0, "suspicious"), (20.0, "broken")])
 def test_what_is_compared_with_a_chosen_ratio_is_a_judgement(imagined, verdict, tmp_path):
     examined = ExaminedRun(tmp_path, RunConfig(seeds=3))

@@ -9,9 +9,9 @@ from hopplus.doctor import imagined_rollout_checks, rollout_checks
 from hopplus.doctor.attribution import Attribution, attribute
 from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.doctor.progress import LONGER, learned
-from hopplus.runs.records import final_by_seat, final_means
+from hopplus.runs.records import Recorded, final_by_seat, final_means, seat_tags
 from hopplus_doctor.answer import Finding, Picture, Verdict
-from hopplus_doctor.statistics import Interval, ratio_interval, seed_interval
+from hopplus_doctor.statistics import Interval, mean_of_known, ratio_interval, seed_interval
 
 ASKS = "what feeds the critic?"
 TO_BLAME = {
@@ -21,11 +21,13 @@ TO_BLAME = {
     "co-players": "others",
     "goals": "goals",
 }
+EXPLAINED = "policy/explained_variance"
+FIFTHS = 5
 LARGE, VERY_LARGE = 0.75, 1.5
 """Errors of imagined targets over the spread of true returns: suspicious, broken. A constant guess has 1."""
 FAR, VERY_FAR = 3.0, 10.0
 """Ratios of imagined to real value losses, rewards or targets: suspicious, broken."""
-EXPLAINS = "fine above 0, suspicious below 0, by the 95% interval over seeds"
+EXPLAINS = "fine above 0, suspicious below 0 unless it still rises, by the 95% interval over seeds"
 FARTHER = f"suspicious above {FAR:g} times, broken above {VERY_FAR:g}"
 OFF = f"suspicious above {LARGE:.0%}, broken above {VERY_LARGE:.0%}, by the 95% interval"
 
@@ -55,14 +57,27 @@ def ask(examined: ExaminedRun) -> Iterator[Finding]:
 
 def explained_variance(examined: ExaminedRun) -> Finding:
     """The critics' explained variance on real data, over the last fifth of training."""
-    by_seat = final_by_seat(examined.recorded, "policy/explained_variance")
+    by_seat = final_by_seat(examined.recorded, EXPLAINED)
     effect = seed_interval(by_seat.mean(axis=1))
     samples = dict(zip(examined.seats, by_seat.T.tolist(), strict=True))
     picture = Picture("boxes", "explained variance of each seat's critic, by seed", examined.seats, samples)
     verdict: Verdict = "suspicious" if effect.high < 0 else "fine" if effect.low > 0 else "not enough evidence"
     says = f"the critics explain {effect.estimate:.0%} of the variance of their real targets at the end of training"
+    if verdict == "suspicious" and is_rising(examined.recorded):
+        verdict, says = "not enough evidence", f"{says}, but the share was still rising when the run ended"
     about = partial(Finding, "explained variance", "critic", "judgement", threshold=EXPLAINS)
     return about(verdict, says, effect, "of the variance", picture=picture, more=LONGER)
+
+
+def is_rising(recorded: Recorded) -> bool:
+    """Whether the explained variance of the last fifth of training is above that of the fifth before, by its interval
+    over seeds. Fewer updates than fifths cannot tell."""
+    tags = seat_tags(recorded, EXPLAINED) or [EXPLAINED]
+    by_update = np.stack([recorded.metrics[tag] for tag in tags]).mean(axis=0)
+    if len(by_update) < FIFTHS:
+        return True
+    *_, before, last = (mean_of_known(part.T) for part in np.array_split(by_update, FIFTHS))
+    return seed_interval(last - before).low > 0
 
 
 def sources(examined: ExaminedRun) -> Iterator[Finding]:
