@@ -38,6 +38,7 @@ MANY_TIMES: dict[str, Game] = {
     "foraging 5x5, two players": Foraging(grid=Board(5, 5), num_players=2, num_foods=3, food_levels=2),
     "harvest": Harvest(),
     "harvest with beams": Harvest(away_steps=5),
+    "harvest, others summed": Harvest(away_steps=5, num_players=6, others="summed"),
     "matrix game": MatrixGame(),
 }
 ALSO: dict[str, Game] = {
@@ -232,7 +233,8 @@ class PlayedBatch:
         views = played["observation"]
         self.planes = np.asarray(views["planes"]) if game.spec.planes else np.zeros((*views["time"].shape, 0, 0, 0))
         self.times = np.asarray(played["observation"]["time"])
-        self.last_actions = np.asarray(played["observation"]["last_actions"]).tolist()
+        not_shown = np.zeros((*self.times.shape, 0))
+        self.last_actions = np.asarray(views.get("last_actions", not_shown)).tolist()
 
     def replay(self, episode: int, seen: Counter, picture_share: float, random: np.random.Generator) -> None:
         """Plays the episode again by the reference, and raises where it differs."""

@@ -4,6 +4,7 @@ import broken_games
 from every_preset import EVERY_PRESET
 from hopplus.games import contract, promises
 from hopplus.games.board import Board
+from hopplus.games.harvest import Harvest
 from hopplus.games.presets import make
 from hopplus.games.stag_hunt import StagHunt
 from probes import FAULTS, SMALL, RewardOutsideSupport, WallsMove
@@ -21,6 +22,24 @@ def test_all_options_together_keep_the_contract():
     contract.check(
         StagHunt(grid=grid, num_players=5, num_stags=2, num_hares=3, prey_moves=0.5, steps_after_first_catch=4)
     )
+
+
+@pytest.mark.parametrize("away_steps", [3, pytest.param(0, marks=pytest.mark.heavy)])
+def test_views_with_the_others_summed_keep_the_contract(away_steps):
+    contract.check(Harvest(grid=Board(4, 4), num_players=5, horizon=20, away_steps=away_steps, others="summed"))
+
+
+class CountsItself(Harvest):
+    def observe(self, state):
+        views = super().observe(state)
+        planes = views["planes"]
+        return views | {"planes": planes.at[..., 1].add(planes[..., 0])}
+
+
+def test_a_view_that_sums_the_viewer_too_is_rejected():
+    game = CountsItself(grid=Board(4, 4), horizon=20, others="summed")
+    with pytest.raises(contract.BrokenGameError, match="^ego views: .* the sum of the others after it"):
+        contract.check(game, only=["ego views"])
 
 
 @pytest.mark.parametrize("broken", FAULTS, ids=lambda broken: broken.__name__)

@@ -52,6 +52,10 @@ RULES = {
     ],
     "the horizon ends the episode for all": ["test_the_horizon_ends_the_episode_for_all"],
     "planes: players, steps away, obstacles, apples": ["test_every_seat_sees_who_is_away_for_how_long"],
+    "planes with the others summed: own and sum of the places, own and sum of the steps away, obstacles, apples": [
+        "test_the_others_are_summed"
+    ],
+    "views with the others summed are of one size for any number of players": ["test_a_summed_view_does_not_grow"],
     "events: apples and zaps": ["test_events_tell_of_apples_and_hits"],
 }
 PLAIN = Harvest(grid=Board(3, 4), num_players=2)
@@ -65,6 +69,9 @@ def test_every_rule_has_its_tests():
 def test_the_presets_are_those_of_the_rules():
     defaults = {"num_players": 4, "horizon": 100, "first_apples": 0.3, "growth": (0.0, 0.01, 0.02, 0.04)}
     assert make("harvest-8x8") == Harvest(grid=Board(8, 8), away_steps=0, **defaults)
+    for seats in (16, 64):
+        many = Harvest(grid=Board(16, 16), **defaults | {"num_players": seats}, others="summed")
+        assert make(f"harvest-16x16-{seats}") == many and many.grid != Board(8, 8)
     assert make("harvest-8x8-beam") == Harvest(grid=Board(8, 8), away_steps=10, beam_length=4, **defaults)
 
 
@@ -202,6 +209,35 @@ def test_every_seat_sees_who_is_away_for_how_long():
         shown = [*(players[each] for each in order), *(away[each] for each in order), [(0, 4)], [(3, 0)]]
         expected = np.stack([drawn(4, 5, marked) for marked in shown], axis=-1)
         np.testing.assert_array_equal(seen.planes[seat], expected)
+
+
+def test_the_others_are_summed():
+    game = replace(BARREN, num_players=4, others="summed")
+    state = orchard(game, [(2, 2), 2, (2, 2), 1], apples=[(3, 0)], walls=[(0, 4)])
+    planes = look(game, state).planes
+    both_there, one_there = 2 * drawn(4, 5, [(2, 2)]), drawn(4, 5, [(2, 2)]) * 1
+    two, one = drawn(4, 5, [(0, 0), (0, 1)]) * 1, drawn(4, 5, [(0, 0)]) * 1
+    nothing, last = 0 * one, [drawn(4, 5, [(0, 4)]), drawn(4, 5, [(3, 0)])]
+    expected = {
+        0: [one_there, one_there, nothing, two + one, *last],
+        1: [nothing, both_there, two, one, *last],
+        2: [one_there, one_there, nothing, two + one, *last],
+        3: [nothing, both_there, one, two, *last],
+    }
+    for seat, shown in expected.items():
+        np.testing.assert_array_equal(planes[seat], np.stack(shown, axis=-1))
+
+
+def test_a_summed_view_does_not_grow():
+    of = {seats: replace(PLAIN, grid=Board(16, 16), num_players=seats, others="summed").spec for seats in (4, 64)}
+    assert of[4].observation != of[64].observation  # the boards differ
+    assert [field.shape for field in of[4].observation] == [field.shape for field in of[64].observation]
+    assert [plane.name for plane in of[64].view_planes] == ["player_0", "others", "obstacles", "apples"]
+    assert len(of[64].planes) == 66
+    with pytest.raises(ValueError, match="300 players cannot be summed"):
+        _ = replace(PLAIN, grid=Board(32, 32), num_players=300, others="summed").spec
+    with pytest.raises(ValueError, match="others is 'sum'; give one of planes, summed"):
+        replace(PLAIN, others="sum")
 
 
 def test_events_tell_of_apples_and_hits():

@@ -25,6 +25,7 @@ GAMES = {
     "foraging": Foraging(grid=Board(4, 4), horizon=9, num_foods=3),
     "harvest": Harvest(grid=Board(4, 4), num_players=3, horizon=9, away_steps=2),
     "matrix": make("matrix-chicken"),
+    "others summed": Harvest(grid=Board(4, 4), num_players=5, horizon=9, away_steps=2, others="summed"),
 }
 
 

@@ -29,6 +29,7 @@ class Rules:
     beam_length: int
     obstacle_pieces: int
     arena_sides: tuple[int, int] | None
+    others: str
 
     @property
     def num_actions(self) -> int:
@@ -183,4 +184,17 @@ def observe(rules: Rules, state: State, viewer: int) -> tuple[np.ndarray, np.flo
     """What one seat sees: planes, time, last actions."""
     order = seats_from(viewer, len(state.position))
     time = np.float32(state.time) / np.float32(rules.horizon)
+    if rules.others == "summed":
+        return summed(rules, state, viewer), time, []
     return board(rules, state, order), time, [state.last_actions[seat] for seat in order]
+
+
+def summed(rules: Rules, state: State, viewer: int) -> np.ndarray:
+    """The planes with the others summed: the viewer, how many others are on each cell, then both for being away."""
+    shown = board(rules, state)
+    seats, planes = len(state.position), []
+    for first in range(0, seats * (2 if rules.away_steps else 1), seats):
+        planes.append(shown[..., first + viewer])
+        planes.append(sum(shown[..., first + seat] for seat in state.seats if seat != viewer))
+    walls, apples = shown[..., -2], shown[..., -1]
+    return np.stack([*planes, walls, apples], axis=-1)

@@ -23,6 +23,8 @@ from hopplus.games.promises import NUM_ENVS_IN_PYTHON, Situations
 from hopplus.games.rollout import init_env, rollout
 
 NUM_ENVS, NUM_STEPS = 512, 32
+MOST_VIEWS = 8 * NUM_ENVS
+"""The most views of a step: with more than eight seats there are fewer environments."""
 
 
 class BrokenGameError(AssertionError):
@@ -121,7 +123,7 @@ def _situations(game: Game, *, key: Key[Array, ""]) -> Situations:
 
         return jax.vmap(one_env)(env_keys, play_keys)
 
-    num_envs = NUM_ENVS if game.is_compiled else NUM_ENVS_IN_PYTHON
+    num_envs = min(NUM_ENVS, MOST_VIEWS // game.spec.num_agents) if game.is_compiled else NUM_ENVS_IN_PYTHON
     keys = (jax.random.split(each, num_envs) for each in (env_key, play_key))
     played = jax.jit(play)(*keys)
     states, actions = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), played)

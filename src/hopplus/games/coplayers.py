@@ -187,14 +187,15 @@ class Zapper(Policy):
     zaps: int = eqx.field(static=True)
     """The first of the four beams."""
     reach: int = eqx.field(static=True)
-    num_agents: int = eqx.field(static=True)
+    others: tuple[int, ...] = eqx.field(static=True)
+    """The planes on which the other players are."""
 
     def init(self) -> PolicyState:
         return self.otherwise.init()
 
     def __call__(self, observation, legal, state):
         planes = observation["planes"] > 0
-        others = jnp.pad(jnp.any(planes[..., 1 : self.num_agents], axis=-1), self.reach)
+        others = jnp.pad(_any_of(observation["planes"], self.others), self.reach)
         height, width = planes.shape[:2]
         in_line = jnp.zeros((height, width, len(MOVE_NAMES)), bool)
         for length in range(1, self.reach + 1):
@@ -302,13 +303,18 @@ def _nearest(spec: GameSpec, *targets: tuple[str, str], avoided: Sequence[str] =
         targets=tuple((_planes(spec, name), spec.action_names.index(action)) for name, action in targets),
         stay=spec.stay,
         straight_paths=spec.straight_paths,
-        walls=spec.plane_index("obstacles"),
+        walls=spec.view_index("obstacles"),
         avoided=tuple(plane for name in avoided for plane in _planes(spec, name)),
     )
 
 
 def _planes(spec: GameSpec, name: str) -> tuple[int, ...]:
-    return tuple(index for index, plane in enumerate(spec.planes) if plane.name.startswith(name))
+    return tuple(index for index, plane in enumerate(spec.view_planes) if plane.name.startswith(name))
+
+
+def _others(spec: GameSpec) -> tuple[int, ...]:
+    """The planes of a view on which the other players are."""
+    return (spec.view_index("others"),) if spec.sums_others else tuple(range(1, spec.num_agents))
 
 
 def _own_coins(spec: GameSpec) -> Nearest:
@@ -322,7 +328,7 @@ def _forager(spec: GameSpec, choice: Literal["nearest", "strongest", "easy"]) ->
     return Forager(
         foods=foods,
         levels=_planes(spec, "level_"),
-        blocked=(spec.plane_index("obstacles"), *foods, *range(1, spec.num_agents)),
+        blocked=(spec.view_index("obstacles"), *foods, *_others(spec)),
         choice=choice,
         load=spec.action_names.index("load"),
         stay=spec.stay,
@@ -337,13 +343,13 @@ def _sustainable(spec: GameSpec, least: object = 3) -> Sustainable:
     if isinstance(least, bool) or not isinstance(least, int) or not 0 <= least <= 8:
         raise ValueError(f"sustainable takes a number of apples up to 8, as in sustainable(3), not {least!r}")
     around_others = replace(_greedy(spec), straight_paths=False)
-    return Sustainable(around_others, spec.plane_index("apples"), least)
+    return Sustainable(around_others, spec.view_index("apples"), least)
 
 
 def _zapper(spec: GameSpec, reach: object = 4) -> Zapper:
     if isinstance(reach, bool) or not isinstance(reach, int) or reach < 1:
         raise ValueError(f"zapper takes a number of cells, as in zapper(4), not {reach!r}")
-    return Zapper(_greedy(spec), spec.action_names.index("zap up"), reach, spec.num_agents)
+    return Zapper(_greedy(spec), spec.action_names.index("zap up"), reach, _others(spec))
 
 
 def _nearest_stag(spec: GameSpec) -> Nearest:

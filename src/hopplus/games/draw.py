@@ -23,8 +23,11 @@ from hopplus_doctor.names import PLAYER_COLOURS, player_colour, player_name
 
 RichTable: Any = vars(rich_table)["Table"]
 
-PLAYER_LETTERS = "123456789ABCEFGIJKLMNOPQRTUVWXYZ"
-"""One letter per seat in the terminal, without D, H and S, which could be read as drift, hare and stag."""
+PLAYER_LETTERS = "123456789ABCEFGIJKLMNOPQRTUVWXYZdefgijklmnpqrtuvwxyz&%$@+=<>?~^:"
+"""One letter per seat in the terminal, without D, H and S, which could be read as drift, hare and stag, and without the
+letters of things on the board."""
+MANY_SEATS = 16
+"""A table of more seats than that has two columns."""
 WALL_STYLE, CATCH_STYLE = Style.parse("grey58 on grey35"), Style.parse("bold black on #ffd84d")
 TEXT_COLUMNS = 80
 POLICY_COLUMNS = 16

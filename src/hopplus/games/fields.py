@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32
 
+MOST_SUMMED = 255
+"""A view holds bytes."""
 Observation = dict[str, Array]
 """The observation of one seat by field name; with a leading `agents` axis in every array, of every seat."""
 
@@ -26,9 +28,10 @@ class Plane:
     """One layer of the board, and what a world model may assume about it."""
 
     name: str
-    kind: Literal["walker", "set", "category", "counter", "fixed"]
+    kind: Literal["walker", "set", "category", "counter", "fixed", "sum"]
     """walker: a player, in one cell or gone. set: each cell on or off. category: on where a player stands that has this
-    trait. counter: a number, shown by as many cells, in reading order. fixed: constant in an episode."""
+    trait. counter: a number, shown by as many cells, in reading order. fixed: constant in an episode. sum: the sum of
+    the other players' planes, in views only."""
     per_player: bool = False
     """One of as many planes as there are players, such as the coins of each; they follow the walkers, in the order of
     the players. Walkers are always per player."""
@@ -49,16 +52,19 @@ class Field:
     """Without the axis of seats."""
     below: int = 0
     """Of categories: every entry is below this number."""
-    layout: Literal["own", "shared", "players"] = "own"
+    layout: Literal["own", "shared", "players", "summed"] = "own"
     """own: only this seat sees it. shared: every seat sees the same. players: one entry for each player, the viewer
     first and then the other seats in seat order; what follows these entries is shared. The entries of `planes` are the
-    channels, otherwise they are along the first axis. If no field is `own`, a seat knows its co-players' views."""
+    channels, otherwise they are along the first axis. summed: of the planes of a board, one entry of the viewer and the
+    sum of the others'; what follows is shared. If no field is `own`, a seat knows its co-players' views."""
     planes: tuple[Plane, ...] = ()
     """What each channel is, for the planes of a board. Without it, planes are an image."""
+    board: tuple[Plane, ...] = ()
+    """The planes of `Game.board` where the views sum the others; empty where the views show all of them."""
 
     def num_blocks(self, num_agents: int) -> int:
         """How many entries each player has, if the layout is `players`: a block of them follows another."""
-        return 1 + sum(plane.per_player for plane in self.planes) // num_agents
+        return 1 + sum(plane.per_player for plane in self.board or self.planes) // num_agents
 
     @property
     def num_features(self) -> int:
@@ -75,15 +81,44 @@ def last_actions_field(num_agents: int, num_actions: int) -> Field:
     return Field("last_actions", "categories", (num_agents,), below=num_actions, layout="players")
 
 
+OthersInView = Literal["planes", "summed"]
+"""How a view shows the other players: each on a plane of its own, or all summed in one."""
+
+
 def board_fields(
-    planes: tuple[Plane, ...], height: int, width: int, num_agents: int, num_actions: int
+    planes: tuple[Plane, ...],
+    height: int,
+    width: int,
+    num_agents: int,
+    num_actions: int,
+    others: OthersInView = "planes",
 ) -> tuple[Field, ...]:
     """The fields of a fully observed board: its planes, the time, and the last joint action.
 
     The planes are in the ego's order: the viewer, the other players in seat order after it, then the shared planes.
+    With the others summed, a view does not grow with the number of players. It does not tell which of the others is
+    where, so it does not show what each of them did last.
     """
-    board = Field("planes", "planes", (height, width, len(planes)), layout="players", planes=planes)
-    return board, TIME, last_actions_field(num_agents, num_actions)
+    if others == "planes":
+        board = Field("planes", "planes", (height, width, len(planes)), layout="players", planes=planes)
+        return board, TIME, last_actions_field(num_agents, num_actions)
+    seen = summed_planes(planes, num_agents)
+    return Field("planes", "planes", (height, width, len(seen)), layout="summed", planes=seen, board=planes), TIME
+
+
+def summed_planes(planes: tuple[Plane, ...], num_agents: int) -> tuple[Plane, ...]:
+    """The planes of a view in which the others are summed: for each thing that players have, the own and the sum."""
+    walkers = [plane for plane in planes if plane.kind == "walker"]
+    own = [plane for plane in planes if plane.kind == "walker" or plane.per_player]
+    if len(walkers) != num_agents or any(plane.kind not in ("walker", "counter") for plane in own):
+        raise ValueError("the others can be summed where each player has a place, and else only counters of its own")
+    if num_agents > MOST_SUMMED:
+        raise ValueError(f"{num_agents} players cannot be summed in a plane of bytes; give {MOST_SUMMED} at most")
+    seen = []
+    for first in own[::num_agents]:
+        thing = first.name.rpartition("_")[0]
+        seen += [first, Plane("others" if first.kind == "walker" else f"{thing}_others", "sum")]
+    return (*seen, *planes[len(own) :])
 
 
 def num_features(fields: Sequence[Field]) -> int:
@@ -93,7 +128,9 @@ def num_features(fields: Sequence[Field]) -> int:
 
 def is_within_unit(fields: Sequence[Field]) -> bool:
     """Whether all features are between 0 and 1: planes of a board, categories, and the time."""
-    return all(field.planes or field.kind == "categories" or field == TIME for field in fields)
+    return all(
+        field.kind == "categories" or field == TIME or (field.planes and field.layout != "summed") for field in fields
+    )
 
 
 def features(fields: Sequence[Field], observation: Observation) -> Float32[Array, " features"]:

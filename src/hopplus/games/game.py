@@ -94,7 +94,17 @@ class GameSpec:
     @property
     def planes(self) -> tuple[Plane, ...]:
         """The planes of the board; empty for a game without a board."""
+        return (self._board.board or self._board.planes) if self._board else ()
+
+    @property
+    def view_planes(self) -> tuple[Plane, ...]:
+        """The planes of a view: those of the board, or fewer where the others are summed."""
         return self._board.planes if self._board else ()
+
+    @property
+    def sums_others(self) -> bool:
+        """Whether a view shows the other players summed, so that it does not tell which of them is where."""
+        return self._board is not None and self._board.layout == "summed"
 
     @property
     def height(self) -> int:
@@ -138,6 +148,10 @@ class GameSpec:
 
     def plane_index(self, name: str) -> int:
         return [plane.name for plane in self.planes].index(name)
+
+    def view_index(self, name: str) -> int:
+        """The place of a plane in a view."""
+        return [plane.name for plane in self.view_planes].index(name)
 
     def has_plane(self, name: str) -> bool:
         return any(plane.name == name for plane in self.planes)
@@ -300,15 +314,62 @@ def ego_order(num_agents: int) -> np.ndarray:
 def view_of(spec: GameSpec, observation: Observation, offset: int) -> Observation:
     """The view of the co-player `offset` seats after the viewer, as far as the viewer knows it.
 
-    Fields that only a seat itself sees are the viewer's.
+    Fields that only a seat itself sees are the viewer's. Where the others are summed, it is the co-player in that place
+    of `board_of_view`.
     """
+    if spec.sums_others:
+        board = board_of_view(spec, observation["planes"])
+        own = board[..., offset : spec.num_agents * spec.num_blocks : spec.num_agents]
+        return {**observation, "planes": _summed(spec, board, own)}
     return {field.name: rotated(field, observation[field.name], spec.num_agents, offset) for field in spec.observation}
 
 
 def views_of_others(spec: GameSpec, observation: Observation) -> Observation:
     """The views of all co-players in seat order after the viewer, stacked on an axis `others`."""
+    if spec.sums_others:
+        planes = _views_of_summed(spec, board_of_view(spec, observation["planes"]))[1:]
+        return {name: jnp.broadcast_to(array, (len(planes), *array.shape)) for name, array in observation.items()} | {
+            "planes": planes
+        }
     views = [view_of(spec, observation, offset) for offset in range(1, spec.num_agents)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *views)
+
+
+def board_of_view(
+    spec: GameSpec, planes: UInt8[Array, "height width seen"]
+) -> UInt8[Array, "height width planes"]:
+    """A board that looks like this view with the others summed: the viewer is the first player.
+
+    The view does not tell the others apart. They are put in the order of their cells; then come those that are nowhere
+    on the board, in the order of what else they have, the most first.
+    """
+    others = np.arange(spec.num_agents - 1)
+    walkers = planes[..., 1].astype(jnp.int32)
+    up_to_here = jnp.cumsum(walkers.reshape(-1)).reshape(walkers.shape)
+    is_there = (up_to_here[..., None] > others) & ((up_to_here - walkers)[..., None] <= others)
+    blocks = [planes[..., :1], is_there.astype(jnp.uint8)]
+    nowhere = others - jnp.sum(walkers)
+    for block in range(1, spec.num_blocks):
+        has = (planes[..., 2 * block + 1][..., None] > nowhere) & (nowhere >= 0)
+        blocks += [planes[..., 2 * block : 2 * block + 1], has.astype(jnp.uint8)]
+    return jnp.concatenate([*blocks, planes[..., 2 * spec.num_blocks :]], axis=-1)
+
+
+def others_in_view(
+    spec: GameSpec, board: UInt8[Array, "height width planes"]
+) -> Int32[Array, "agents others"] | np.ndarray:
+    """Which seat each co-player in a seat's view is: seats after it, or where the others are summed their order there."""
+    agents = spec.num_agents
+    if not spec.sums_others:
+        return ego_order(agents)[:, 1:]
+    cells = board[..., : agents * spec.num_blocks].reshape(-1, spec.num_blocks, agents)
+    has = jnp.sum(cells[:, 1:], axis=(0, 1), dtype=jnp.int32)
+    is_there = jnp.any(cells[:, 0] > 0, axis=0)
+    place = jnp.where(is_there, jnp.argmax(cells[:, 0], axis=0), cells.shape[0] * spec.num_blocks - has)
+    order = jnp.argsort(place, stable=True).astype(jnp.int32)
+    own = jnp.argsort(order, stable=True)[:, None]
+    others = np.arange(agents - 1)
+    return order[others + (others >= own)]
 
 
 def ego_views(
@@ -325,12 +386,35 @@ def ego_views(
     order = ego_order(spec.num_agents)
     # A lookup, because compiled XLA divides by a constant by multiplying with its reciprocal, which rounds otherwise.
     shares = np.arange(spec.horizon + 1, dtype=np.float32) / np.float32(spec.horizon)
+    times = jnp.where(present, jnp.asarray(shares)[time], 0.0)
+    if spec.sums_others:
+        planes = _views_of_summed(spec, board)
+        return {"planes": jnp.where(present[:, None, None, None], planes, jnp.uint8(0)), "time": times}
     views = {"planes": _rotate_planes(spec, board, present)} if spec.planes else {}
     return {
         **views,
-        "time": jnp.where(present, jnp.asarray(shares)[time], 0.0),
+        "time": times,
         "last_actions": jnp.where(present[:, None], last_actions[order], NO_ACTION),
     }
+
+
+def _views_of_summed(
+    spec: GameSpec, board: UInt8[Array, "height width planes"]
+) -> UInt8[Array, "agents height width seen"]:
+    """The board once per viewer: of each thing that players have its own plane, and the sum of the others'."""
+    own = board[..., : spec.num_agents * spec.num_blocks].reshape(spec.height, spec.width, spec.num_blocks, -1)
+    return _summed(spec, board, jnp.moveaxis(own, -1, 0))
+
+
+def _summed(
+    spec: GameSpec, board: UInt8[Array, "height width planes"], own: UInt8[Array, "*viewers height width blocks"]
+) -> UInt8[Array, "*viewers height width seen"]:
+    """The views of players with these planes of their own."""
+    of_all = board[..., : spec.num_agents * spec.num_blocks].reshape(spec.height, spec.width, spec.num_blocks, -1)
+    others = jnp.sum(of_all, axis=-1, dtype=jnp.uint8) - own
+    pairs = jnp.stack([own, others], axis=-1).reshape(*own.shape[:-1], -1)
+    shared = board[..., spec.num_agents * spec.num_blocks :]
+    return jnp.concatenate([pairs, jnp.broadcast_to(shared, (*pairs.shape[:-1], shared.shape[-1]))], axis=-1)
 
 
 def _rotate_planes(

@@ -7,6 +7,7 @@ away is over return, all of one step to one random cell. Apples grow on cells wi
 """
 
 from dataclasses import replace
+from typing import get_args
 
 import equinox as eqx
 import jax
@@ -15,8 +16,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8, UInt32
 
 from hopplus.games.board import COLUMN_STEPS, MOVE_NAMES, ROW_STEPS, STAY, Board, random_words, uniform_below
-from hopplus.games.fields import Observation, Plane, board_fields
-from hopplus.games.game import NO_ACTION, Event, Game, GameSpec, as_played, ego_views, steps_passed
+from hopplus.games.fields import Observation, OthersInView, Plane, board_fields
+from hopplus.games.game import NO_ACTION, Event, Game, GameSpec, as_played, board_of_view, ego_views, steps_passed
 
 ACTION_NAMES = (*MOVE_NAMES, "stay")
 ZAP_NAMES = tuple(f"zap {name}" for name in MOVE_NAMES)
@@ -62,6 +63,9 @@ class Harvest(Game[HarvestState]):
     """How many steps a player that is hit by a beam is away. 0: there are no beams."""
     beam_length: int = eqx.field(static=True, default=4)
     """A beam hits all players in a straight line up to so many cells away; walls stop it."""
+    others: OthersInView = eqx.field(static=True, default="planes")
+    """How a view shows the other players: each on a plane of its own, or all summed in one, so that views do not grow
+    with the number of players."""
 
     def __check_init__(self):
         if self.num_players < 1:
@@ -74,6 +78,8 @@ class Harvest(Game[HarvestState]):
             raise ValueError(f"away_steps is {self.away_steps}; give 0 to the number of cells, which show it")
         if self.beam_length < 1:
             raise ValueError(f"beam_length is {self.beam_length}; give 1 or more cells")
+        if self.others not in get_args(OthersInView):
+            raise ValueError(f"others is {self.others!r}; give one of {', '.join(get_args(OthersInView))}")
         self.grid.check_room(self.num_players)
 
     @property
@@ -87,13 +93,14 @@ class Harvest(Game[HarvestState]):
         own += [Plane(f"away_{offset}", "counter", per_player=True) for offset in offsets if self.has_beam]
         planes = (*own, Plane("obstacles", "fixed"), Plane("apples", "set", reached="entered"))
         action_names = ACTION_NAMES + (ZAP_NAMES if self.has_beam else ())
+        sizes = self.grid.height, self.grid.width, self.num_players, len(action_names)
         shares = [1 / np.float32(players) for players in range(1, self.num_players + 1)]
         return GameSpec(
             name="harvest",
             version=1,
             num_agents=self.num_players,
             action_names=action_names,
-            observation=board_fields(planes, self.grid.height, self.grid.width, self.num_players, len(action_names)),
+            observation=board_fields(planes, *sizes, self.others),
             stay=STAY,
             reward_support=tuple(sorted({0.0, *map(float, shares)})),
             horizon=self.horizon,
@@ -178,7 +185,9 @@ class Harvest(Game[HarvestState]):
         return jnp.concatenate([free & acting, jnp.ones(1, bool), *zaps])
 
     def from_view(self, observation: Observation) -> HarvestState:
-        planes = observation["planes"] > 0
+        """The state; where the others are summed, they are in the order of `board_of_view`."""
+        shown = observation["planes"]
+        planes = (board_of_view(self.spec, shown) if self.spec.sums_others else shown) > 0
         position, _ = self.grid.place_of_each(planes[..., : self.num_players])
         away = jnp.zeros(self.num_players, jnp.int32)
         if self.has_beam:
@@ -187,7 +196,7 @@ class Harvest(Game[HarvestState]):
         return HarvestState(
             position=position,
             away=away,
-            last_actions=observation["last_actions"],
+            last_actions=observation.get("last_actions", jnp.full(self.num_players, NO_ACTION, jnp.int32)),
             apples=planes[..., -1],
             walls=planes[..., -2],
             time=steps_passed(observation["time"], self.horizon),

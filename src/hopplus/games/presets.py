@@ -70,6 +70,16 @@ PRESETS: dict[str, Preset] = {
         "sustainable,greedy,zapper,random",
         "the same with beams, which send players away for ten steps",
     ),
+    "harvest-16x16-16": Preset(
+        lambda: Harvest(grid=Board(16, 16), num_players=16, others="summed"),
+        ",".join(["sustainable"] * 8 + ["greedy"] * 7 + ["random"]),
+        "sixteen players; a view shows the others summed in one plane",
+    ),
+    "harvest-16x16-64": Preset(
+        lambda: Harvest(grid=Board(16, 16), num_players=64, others="summed"),
+        ",".join(["sustainable"] * 32 + ["greedy"] * 31 + ["random"]),
+        "sixty-four players; a view shows the others summed in one plane",
+    ),
     "matrix-stag-hunt": Preset(lambda: MatrixGame(payoff=STAG_HUNT), "random,random", "ten rounds of the stag hunt"),
     "matrix-prisoners-dilemma": Preset(
         lambda: MatrixGame(payoff=PRISONERS_DILEMMA), "random,random", "ten rounds of the prisoner's dilemma"

@@ -4,7 +4,7 @@ Each returns None, or a sentence that names the fault. Promises of a reset get a
 """
 
 from dataclasses import replace
-from itertools import islice, permutations
+from itertools import islice, pairwise, permutations
 from typing import Any
 
 import equinox as eqx
@@ -134,7 +134,7 @@ def judge_views(game: Game, situations: Situations) -> str | None:
 def _field_fault(field: Field, seen: np.ndarray) -> str | None:
     if not np.all(np.isfinite(seen)):
         return f"{field.name} in a view is not finite"
-    if field.planes and not np.all(seen <= 1):
+    if field.planes and not np.all(seen[..., [plane.kind != "sum" for plane in field.planes]] <= 1):
         return "a plane holds values other than 0 and 1"
     if field.kind == "categories" and not np.all((seen >= NO_ACTION) & (seen < field.below)):
         return (
@@ -240,10 +240,23 @@ def judge_ego_views(game: Game, situations: Situations) -> str | None:
         shown = view.any(axis=(1, 2, 3))
         if not spec.walkers_return and np.any(shown & ~boards[..., seat].any(axis=(1, 2))):
             return "a seat that has left the board still sees it"
-        expected = boards[..., np.asarray(spec.plane_order(jnp.asarray(order[seat], jnp.int32)))]
+        expected = _seen_by(spec, boards, order[seat])
         if np.any(view[shown] != expected[shown]):
-            return "a view does not show its own seat first and the others in seat order after it"
+            return f"a view does not show its own seat first and {_OTHERS_ARE[spec.sums_others]} after it"
     return None
+
+
+_OTHERS_ARE = {False: "the others in seat order", True: "the sum of the others"}
+
+
+def _seen_by(spec: GameSpec, boards: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """The planes in an order of seats; where the others are summed, of each thing the first seat's and their sum."""
+    boards = boards[..., np.asarray(spec.plane_order(jnp.asarray(order, jnp.int32)))]
+    if not spec.sums_others:
+        return boards
+    ends = spec.num_agents * np.arange(spec.num_blocks + 1)
+    pairs = [(boards[..., start], boards[..., start + 1 : end].sum(-1)) for start, end in pairwise(ends)]
+    return np.concatenate([np.stack([plane for pair in pairs for plane in pair], axis=-1), boards[..., ends[-1] :]], -1)
 
 
 def judge_rotated_views(game: Game, situations: Situations) -> str | None:

@@ -51,7 +51,7 @@ class Prior(eqx.Module):
 
 def init_prior(config: GoalsConfig, spec: GameSpec, *, key: Key[Array, ""]) -> Prior:
     view_key, code_key, expand_key, cells_key = jax.random.split(key, 4)
-    num_cells = spec.height * spec.width * len(spec.planes)
+    num_cells = spec.height * spec.width * len(spec.view_planes)
     return Prior(
         view=init_dense(num_features(spec.observation), config.hidden, 2**0.5, key=view_key),
         code=init_heads(config.hidden, [1.0] * config.num_outputs, key=code_key),

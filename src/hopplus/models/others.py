@@ -85,7 +85,7 @@ def init(config: OthersConfig, spec: GameSpec, goal_size: int, *, key: Key[Array
         view=init_dense(num_features(spec.observation), config.hidden, 2**0.5, key=view_key) if reads_view else None,
         mixed=init_dense(config.hidden + goal_size, config.hidden, 2**0.5, key=mixed_key) if reads_view else None,
         heads=init_heads(config.hidden, gains, key=heads_key),
-        cell=init_dense(len(spec.planes) + 2, 2 * config.keys, 2**0.5, key=cell_key) if walks_there else None,
+        cell=init_dense(len(spec.view_planes) + 2, 2 * config.keys, 2**0.5, key=cell_key) if walks_there else None,
         key=init_heads(2 * config.keys, [1.0] * config.keys, key=key_key) if walks_there else None,
         query=init_heads(goal_size + 1, [1.0] * config.keys + [0.1], key=query_key) if walks_there else None,
         fields=spec.observation,
@@ -97,7 +97,7 @@ def opponent_input(spec: GameSpec, observation: Observation, legal: Bool[Array, 
     if not walks(spec):
         none = jnp.zeros((spec.height, spec.width), jnp.uint8)
         return OpponentInput(observation, legal, none, none)
-    own, free = observation["planes"][..., 0] > 0, observation["planes"][..., spec.plane_index("obstacles")] == 0
+    own, free = observation["planes"][..., 0] > 0, observation["planes"][..., spec.view_index("obstacles")] == 0
     if spec.straight_paths:
         distance, moves = straight_paths(own)
         distance = jnp.where(free, distance, FAR)

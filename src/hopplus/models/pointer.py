@@ -53,7 +53,7 @@ def init_pointer(num_inputs: int, num_keys: int, spec: GameSpec, *, key: Key[Arr
     cell_key, heads_key = jax.random.split(key)
     gains = [0.1] * num_keys + [0.01] * (spec.num_actions + 2)
     return Pointer(
-        cell=init_dense(len(spec.planes) + 2, num_keys, 2**0.5, key=cell_key),
+        cell=init_dense(len(spec.view_planes) + 2, num_keys, 2**0.5, key=cell_key),
         heads=init_heads(num_inputs, gains, key=heads_key),
         spec=spec,
     )

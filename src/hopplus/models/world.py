@@ -72,7 +72,7 @@ class Transition(eqx.Module):
 def has_shared_board(spec: GameSpec) -> bool:
     """Whether there is a board with every player on it that all seats see, each in its own order."""
     board = next((field for field in spec.observation if field.planes), None)
-    return board is not None and board.layout == "players" and spec.num_walkers == spec.num_agents
+    return board is not None and board.layout in ("players", "summed") and spec.num_walkers == spec.num_agents
 
 
 def shows_who_left(spec: GameSpec) -> bool:

@@ -17,6 +17,8 @@ def missing(learner: LearnerConfig, game: Game) -> str | None:
     if learner.opponents.is_used:
         if spec.num_agents < 2:
             return "opponent models (--others.models) need a co-player: the game has one seat"
+        if spec.sums_others:
+            return "opponent models (--others.models) need to know who is where, and a view sums the others"
         if (needs := _missing_for_own_views(learner, game)) and "others' views" not in offered:
             return needs
         if goals.kind != "none" and not spec.has_field("last_actions"):
@@ -40,9 +42,13 @@ def _missing_for_world(learner: LearnerConfig, game: Game) -> str | None:
     """The world of fields needs nothing but seats that see alike, where they share it."""
     spec = game.spec
     if learner.world.kind == "fields":
+        if spec.sums_others:
+            return "a world of fields (--world.kind fields) needs views with a plane for each player; give cells"
         if not spec.roles or learner.sharing == "independent":
             return None
         return "seats in different roles see different things, and a world that they share does not know roles yet"
+    if spec.sums_others and learner.world.kind == "regression":
+        return "a world that regresses planes (--world.kind regression) needs views with a plane for each player"
     other = "; or give --world.kind fields, which needs neither"
     if not has_shared_board(spec):
         needs = "a learned world (--world.members) needs a board with every player on it"
