@@ -38,7 +38,7 @@ class CountsItself(Harvest):
 
 def test_a_view_that_sums_the_viewer_too_is_rejected():
     game = CountsItself(grid=Board(4, 4), horizon=20, others="summed")
-    with pytest.raises(contract.BrokenGameError, match="^ego views: .* the sum of the others after it"):
+    with pytest.raises(contract.BrokenGameError, match=r"^ego views: .* the sum of the others after it"):
         contract.check(game, only=["ego views"])
 
 

@@ -2,6 +2,7 @@
 
 from io import StringIO
 
+import jax
 import numpy as np
 from rich.console import Console
 
@@ -76,3 +77,17 @@ def test_pictures_can_be_drawn_of_each_game(tmp_path):
         before, after = frames_of(game, state, RIGHT, LEFT, STAY)
         pictures.save_picture(game.spec, after, tmp_path / f"{game.spec.name}.png", before, names=["random"] * 3)
         assert (tmp_path / f"{game.spec.name}.png").stat().st_size > 10_000
+
+
+def test_sixty_four_players_are_told_apart_in_eighty_columns():
+    game = Harvest(grid=Board(16, 16), num_players=64, others="summed")
+    state = game.reset(key=jax.random.key(0))
+    frame = draw.Frame(np.asarray(game.board(state)), 0, *(np.zeros(64),) * 3, np.zeros(64) > 0)
+    assert len(set(draw.PLAYER_LETTERS)) == 64 and not set(draw.PLAYER_LETTERS) & set("abcho.*!#DHS")
+    for names in (None, ["sustainable"] * 64):
+        console = Console(width=80, record=True, file=StringIO())
+        console.print(draw.terminal(game.spec, frame, names=names))
+        text = console.export_text()
+        board, table = text.split("last action", 1)
+        assert all(letter in board for letter in draw.PLAYER_LETTERS)
+        assert len(table.splitlines()) < 40 and " 64 " in table

@@ -28,6 +28,8 @@ PLAYER_LETTERS = "123456789ABCEFGIJKLMNOPQRTUVWXYZdefgijklmnpqrtuvwxyz&%$@+=<>?~
 letters of things on the board."""
 MANY_SEATS = 16
 """A table of more seats than that has two columns."""
+FEW_LETTERS = 6
+"""The least that is shown of a policy's name in a table of many seats."""
 WALL_STYLE, CATCH_STYLE = Style.parse("grey58 on grey35"), Style.parse("bold black on #ffd84d")
 TEXT_COLUMNS = 80
 POLICY_COLUMNS = 16
@@ -247,18 +249,19 @@ def terminal(
     check_names(spec, names)
     title = Text(title_text(spec, frame), style="bold")
     if not spec.planes:
-        return Group(title, _seat_table(spec, frame, names, TEXT_COLUMNS), *map(Text, frame.notes))
+        return Group(title, _seat_tables(spec, frame, names), *map(Text, frame.notes))
 
     caught = catches(spec, previous, frame)
     cells = _board_text(spec, frame, caught)
     board = Panel(cells, box=box.ROUNDED, padding=0, expand=False, border_style="bright_black")
     room = TEXT_COLUMNS - (spec.width * _cell_columns(spec) + 3)
     body = RichTable.grid(padding=(0, 1))
-    if room >= sum(_table_columns(spec)) + (POLICY_COLUMNS if names else 0):
-        body.add_row(board, _seat_table(spec, frame, names, room))
+    fits = room >= sum(_table_columns(spec)) + (POLICY_COLUMNS if names else 0)
+    if fits and spec.num_agents <= MANY_SEATS:
+        body.add_row(board, _seat_table(spec, frame, names, room, range(spec.num_agents)))
     else:
         body.add_row(board)
-        body.add_row(_seat_table(spec, frame, names, TEXT_COLUMNS))
+        body.add_row(_seat_tables(spec, frame, names))
     news = [Text(catch_text(catch), style="bold yellow") for catch in caught]
     return Group(title, body, _legend(spec, frame), *map(Text, frame.notes), *news)
 
@@ -269,7 +272,17 @@ def _table_columns(spec: GameSpec) -> tuple[int, int, int]:
     return 6 if spec.num_agents < 10 else 9, 2 + trait + max(len("last action"), *map(len, spec.action_names)), 9
 
 
-def _seat_table(spec: GameSpec, frame: Frame, names: Sequence[str] | None, room: int) -> Any:
+def _seat_tables(spec: GameSpec, frame: Frame, names: Sequence[str] | None) -> Any:
+    """The table of all seats below the board; of many seats in two columns, if the policies fit in."""
+    seats, half = range(spec.num_agents), TEXT_COLUMNS // 2 - 1
+    if len(seats) <= MANY_SEATS or half < sum(_table_columns(spec)) + (FEW_LETTERS + 2 if names else 0):
+        return _seat_table(spec, frame, names, TEXT_COLUMNS, seats)
+    body, middle = RichTable.grid(padding=(0, 1)), -(-len(seats) // 2)
+    body.add_row(*(_seat_table(spec, frame, names, half, part) for part in (seats[:middle], seats[middle:])))
+    return body
+
+
+def _seat_table(spec: GameSpec, frame: Frame, names: Sequence[str] | None, room: int, seats: Sequence[int]) -> Any:
     seat_columns, action_columns, return_columns = _table_columns(spec)
     table = RichTable(box=None, padding=(0, 1), header_style="bright_black")
     table.add_column("seat", min_width=seat_columns - 2)
@@ -279,7 +292,7 @@ def _seat_table(spec: GameSpec, frame: Frame, names: Sequence[str] | None, room:
     table.add_column("last action", min_width=action_columns - 2)
     table.add_column("return", justify="right", min_width=return_columns - 2)
     left = off_board(spec, frame)
-    for seat in range(spec.num_agents):
+    for seat in seats:
         chip = Text.assemble((f" {_player_letter(seat)} ", _player_style(seat, faded=bool(left[seat]))))
         chip.append("" if seat < 9 else f" {seat + 1}")
         policy = [] if names is None else [names[seat]]

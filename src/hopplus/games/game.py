@@ -335,9 +335,7 @@ def views_of_others(spec: GameSpec, observation: Observation) -> Observation:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *views)
 
 
-def board_of_view(
-    spec: GameSpec, planes: UInt8[Array, "height width seen"]
-) -> UInt8[Array, "height width planes"]:
+def board_of_view(spec: GameSpec, planes: UInt8[Array, "height width seen"]) -> UInt8[Array, "height width planes"]:
     """A board that looks like this view with the others summed: the viewer is the first player.
 
     The view does not tell the others apart. They are put in the order of their cells; then come those that are nowhere
@@ -358,7 +356,7 @@ def board_of_view(
 def others_in_view(
     spec: GameSpec, board: UInt8[Array, "height width planes"]
 ) -> Int32[Array, "agents others"] | np.ndarray:
-    """Which seat each co-player in a seat's view is: seats after it, or where the others are summed their order there."""
+    """Which seat each co-player of a seat is: the seats after it; where the others are summed, in the view's order."""
     agents = spec.num_agents
     if not spec.sums_others:
         return ego_order(agents)[:, 1:]
