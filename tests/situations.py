@@ -156,7 +156,7 @@ def look(game: Game, state: Any) -> SimpleNamespace:
         over=terminated.tolist(),
         planes=seen["planes"],
         time=seen["time"].tolist(),
-        last_actions=seen["last_actions"].tolist(),
+        last_actions=seen["last_actions"].tolist() if "last_actions" in seen else None,
     )
 
 

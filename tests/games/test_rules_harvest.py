@@ -236,8 +236,6 @@ def test_a_summed_view_does_not_grow():
     assert len(of[64].planes) == 66
     with pytest.raises(ValueError, match="300 players cannot be summed"):
         _ = replace(PLAIN, grid=Board(32, 32), num_players=300, others="summed").spec
-    with pytest.raises(ValueError, match="others is 'sum'; give one of planes, summed"):
-        replace(PLAIN, others="sum")
 
 
 def test_events_tell_of_apples_and_hits():

@@ -76,6 +76,10 @@ def test_every_agent_can_learn_a_grid_game_and_some_a_matrix_game(name):
         assert able(make(name)) == {"ppo", "mappo", "liam", "omg", "direct_om", "hop"}
         assert f"cannot represent {NO_WORLD_YET[name]} yet" in str(agents_for(make(name))["hop_plus"])
         return
+    if make(name).spec.sums_others:
+        assert able(make(name)) == {"ppo", "mappo", "liam"}
+        assert "a view sums the others" in str(agents_for(make(name))["hop_plus"])
+        return
     of_matrix_games = {"ppo", "mappo", "liam", "direct_om", "hop"}
     assert able(make(name)) == (of_matrix_games if name.startswith("matrix") else set(NAMES))
 
