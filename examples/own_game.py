@@ -5,7 +5,7 @@
     hopplus evaluate runs/commons
 
 Each step every player takes 0, 1 or 2 from the pool. What is left grows by a half, up to the pool's size. If players
-ask for more than there is, they share it equally. A player sees the pool and what everybody took in the step before.
+ask for more, each gets the same part of what it asked for. A player sees the pool and what everybody took before.
 """
 
 from dataclasses import replace

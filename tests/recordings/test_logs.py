@@ -95,6 +95,19 @@ def test_tags_of_common_libraries_are_guessed():
     assert meanings["charts/episodic_return/player_1"] == "return player_1" and "time/fps" not in meanings
 
 
+def test_of_several_returns_of_a_seat_those_of_episodes_count():
+    """A run of hopplus logs the rewards of steps and the critic's returns of each seat too."""
+    seats = ("player_1", "player_2")
+    tags = [
+        f"{tag}/{seat}" for tag in ("charts/episodic_return", "real/reward_mean", "real/return_max") for seat in seats
+    ]
+    meanings = {tag: str(meaning) for tag, meaning in guess([*tags, "charts/episodic_return/mean"]).items() if meaning}
+    assert sorted(meanings.values()) == ["return", "return player_1", "return player_2"]
+    assert all("episodic" in tag for tag in meanings)
+    alone = guess(["charts/episodic_return/mean", "agent_0/return"])
+    assert str(alone["agent_0/return"]) == "return agent_0"
+
+
 KNOWN = {
     "rollout/ep_rew_mean": "return",
     "train/value_loss": "value_loss",

@@ -215,7 +215,8 @@ def seats(logs: Sequence[Logs], mapping: Meanings) -> Iterator[Finding]:
         says = (
             f"returns of two or more seats, of {LEAST_SEEDS} seeds or more, are needed; name the folders of all seeds"
         )
-        yield Finding("returns", "seats", "test", "not enough evidence", says, next="name several folders")
+        more = f"name the folders of {LEAST_SEEDS} seeds or more"
+        yield Finding("returns", "seats", "test", "not enough evidence", says, next=more)
         return
     rows = np.array([[last(curve) for curve in curves] for curves in found.values()]).T
     rows = rows[np.isfinite(rows).all(axis=1)]

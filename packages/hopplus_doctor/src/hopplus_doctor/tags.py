@@ -49,6 +49,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("return", r"(episod\w*_?(return|rew|reward)|ep_?rew(ard)?(_mean)?|return|\breward_mean|score)"),
 )
 """The first pattern that fits a tag gives its role."""
+EPISODE = r"episod|ep_?(rew|ret)"
 SEAT = re.compile(r"(?:agent|player|seat|policy|learner)[_ -]?(\w*\d+|[a-z]\b)", re.IGNORECASE)
 
 
@@ -64,13 +65,20 @@ class Meaning:
 
 
 def guess(tags: Iterable[str]) -> dict[str, Meaning | None]:
-    """The meaning of every tag by its name; None if the name says nothing."""
-    return {tag: _guess(tag) for tag in sorted(tags)}
+    """The meaning of every tag by its name; None if the name says nothing.
+
+    Where several tags may be the return of one seat, those of episodes are it: a reward of a step is not.
+    """
+    guessed = {tag: _guess(tag) for tag in sorted(tags)}
+    returns = {tag: meaning for tag, meaning in guessed.items() if meaning and meaning.role == "return"}
+    sure = {meaning for tag, meaning in returns.items() if re.search(EPISODE, tag, re.IGNORECASE)}
+    doubtful = [tag for tag in returns if not re.search(EPISODE, tag, re.IGNORECASE) and returns[tag] in sure]
+    return guessed | dict.fromkeys(doubtful)
 
 
 def _guess(tag: str) -> Meaning | None:
     role = next((role for role, pattern in PATTERNS if re.search(pattern, tag, re.IGNORECASE)), None)
-    if role is None or re.search(r"(std|min|max|median)$", tag, re.IGNORECASE):
+    if role is None or re.search(r"(std|min|max|median)(/|$)", tag, re.IGNORECASE):
         return None
     seat = SEAT.search(tag)
     return Meaning(role, re.sub(r"\s+", "_", seat[0]) if seat else None)
