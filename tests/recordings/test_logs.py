@@ -89,6 +89,13 @@ def test_csv_and_json_lines_say_the_same(tmp_path):
     assert curves["ep_rew_mean"].values.tolist() == curves["train/ep_rew_mean"].values.tolist() == [1.5, 2.5]
 
 
+def test_an_export_of_weights_and_biases_is_read(tmp_path):
+    """A column `_step`, others of no use, and empty cells."""
+    (tmp_path / "history.csv").write_text("_step,note,losses/value_loss\n0,a,1.5\n100,b,\n200,c,0.5\n")
+    curve = read_logs(tmp_path)["losses/value_loss"]
+    assert curve.steps.tolist() == [0, 200] and curve.values.tolist() == [1.5, 0.5]
+
+
 def test_tags_of_common_libraries_are_guessed():
     meanings = {tag: str(meaning) for tag, meaning in guess([*TAGS, *KNOWN]).items() if meaning}
     assert {tag: meanings.get(tag) for tag in KNOWN} == KNOWN

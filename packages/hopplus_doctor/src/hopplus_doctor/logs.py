@@ -19,7 +19,18 @@ MOST_BYTES = 1 << 30
 """The largest file that is read."""
 MOST_RECORD = 1 << 26
 """The largest record of an events file; scalars need a few dozen bytes."""
-STEPS = ("global_step", "step", "steps", "env_steps", "timesteps", "total_timesteps", "iteration", "update", "epoch")
+STEPS = (
+    "global_step",
+    "step",
+    "steps",
+    "env_steps",
+    "timesteps",
+    "total_timesteps",
+    "_step",
+    "iteration",
+    "update",
+    "epoch",
+)
 """The names of columns that count steps, the likeliest first."""
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
