@@ -27,7 +27,7 @@ from hopplus.games.game import views_of_others
 from hopplus.games.presets import make
 from hopplus.learning import learner
 from hopplus.learning.imagination import ImaginedPlayers, branches, imagine
-from hopplus.learning.learner import seats_of
+from hopplus.learning.initial import seats_of
 from hopplus.learning.ppo import make_batch
 from hopplus.learning.rollout import collect
 from hopplus.learning.state import Task

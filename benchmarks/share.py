@@ -38,7 +38,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.games.lineups import read_policies, split
-from hopplus.learning.learner import by_seat, init
+from hopplus.learning.initial import by_seat, init
 from hopplus.runs.config import RunConfig
 from hopplus.runs.run import Run, load
 from hopplus.share.page import TEMPLATES, page_data, page_html

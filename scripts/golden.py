@@ -36,6 +36,7 @@ FLAGS = {
     "ppo": "ppo " + TINY,
     "mappo": "mappo " + TINY,
     "liam": "liam " + TINY + " --network.memory-size 4",
+    "fcp": "fcp " + ONE_SEED + " --population.members 2 --population.steps 96",
     "ppo_gru": "ppo " + TINY + " --sharing shared --network.memory gru --network.memory-size 4",
     "omg": "omg " + TINY + MODELS,
     "direct_om": "direct_om " + TINY + MODELS + SEARCH,
@@ -44,7 +45,8 @@ FLAGS = {
     "hop_plus_search": "hop_plus_search " + ONE_SEED + MODELS + WORLD + SEARCH,
     "hop_plus_notes": "hop_plus_notes " + ONE_SEED + MODELS + WORLD,
 }
-UNUSED = ("tensorboard", "lock", "checkpoints/*/default/_sharding")
+OF_POPULATION = ("population/tensorboard", "population/lock", "population/checkpoints")
+UNUSED = ("tensorboard", "lock", "checkpoints/*/default/_sharding", *OF_POPULATION)
 """Parts of a folder that nothing reads."""
 
 

@@ -11,7 +11,7 @@ from hopplus.share import export
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 GOLDEN = Path(__file__).resolve().parent / "golden" / "format_1" / "ppo"
-AGENTS = ["ppo", "mappo", "liam", "omg", "direct_om", "hop", "hop_plus", "hop_plus_search", "hop_plus_notes"]
+AGENTS = ["ppo", "mappo", "liam", "fcp", "omg", "direct_om", "hop", "hop_plus", "hop_plus_search", "hop_plus_notes"]
 
 
 def run_example(name: str, *arguments: str) -> list[str]:

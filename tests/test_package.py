@@ -59,7 +59,7 @@ def test_every_public_name_exists(folder):
 def test_the_top_level_is_what_a_notebook_needs():
     wanted = {"make", "lineup", "RunConfig", "train", "load", "evaluate", "examine", "agents", "__version__"}
     assert set(hopplus.__all__) == wanted
-    agents = ["ppo", "mappo", "liam", "omg", "direct_om", "hop", "hop_plus", "hop_plus_search", "hop_plus_notes"]
+    agents = ["ppo", "mappo", "liam", "fcp", "omg", "direct_om", "hop", "hop_plus", "hop_plus_search", "hop_plus_notes"]
     assert list(hopplus.agents.NAMES) == agents
 
 

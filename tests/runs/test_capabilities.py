@@ -73,30 +73,39 @@ NO_WORLD_YET = {
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_agent_can_learn_a_grid_game_and_some_a_matrix_game(name):
     if name in NO_WORLD_YET:
-        assert able(make(name)) == {"ppo", "mappo", "liam", "omg", "direct_om", "hop"}
+        assert able(make(name)) == {"ppo", "mappo", "liam", "fcp", "omg", "direct_om", "hop"}
         assert f"cannot represent {NO_WORLD_YET[name]} yet" in str(agents_for(make(name))["hop_plus"])
         return
     if make(name).spec.sums_others:
-        assert able(make(name)) == {"ppo", "mappo", "liam"}
+        assert able(make(name)) == {"ppo", "mappo", "liam", "fcp"}
         assert "a view sums the others" in str(agents_for(make(name))["hop_plus"])
         return
-    of_matrix_games = {"ppo", "mappo", "liam", "direct_om", "hop"}
+    of_matrix_games = {"ppo", "mappo", "liam", "fcp", "direct_om", "hop"}
     assert able(make(name)) == (of_matrix_games if name.startswith("matrix") else set(NAMES))
 
 
 def test_what_is_missing_is_named(own_games):
-    assert able(own_games("NoView")) == {"ppo", "mappo", "liam", "omg", "hop_plus", "hop_plus_search", "hop_plus_notes"}
+    assert able(own_games("NoView")) == {
+        "ppo",
+        "mappo",
+        "liam",
+        "fcp",
+        "omg",
+        "hop_plus",
+        "hop_plus_search",
+        "hop_plus_notes",
+    }
     assert "write `from_view` in NoView" in str(agents_for(own_games("NoView"))["hop"])
-    assert able(own_games("NoEvents")) == {"ppo", "mappo", "liam", "omg", "direct_om"}
+    assert able(own_games("NoEvents")) == {"ppo", "mappo", "liam", "fcp", "omg", "direct_om"}
     assert "`events` of the GameSpec" in str(agents_for(own_games("NoEvents"))["hop_plus"])
-    assert able(own_games("NoList")) == {"ppo", "mappo", "liam", "omg", "direct_om", "hop"}
+    assert able(own_games("NoList")) == {"ppo", "mappo", "liam", "fcp", "omg", "direct_om", "hop"}
     assert "declare `reward_support`" in str(agents_for(own_games("NoList"))["hop_plus"])
-    assert able(own_games("Private")) == {"ppo", "mappo", "liam"}
+    assert able(own_games("Private")) == {"ppo", "mappo", "liam", "fcp"}
     assert "needs what a co-player sees" in str(agents_for(own_games("Private"))["hop"])
     assert "the field 'planes' is a seat's own" in str(agents_for(own_games("Private"))["omg"])
-    assert able(own_games("Silent")) == {"ppo", "mappo", "liam", "direct_om"}
+    assert able(own_games("Silent")) == {"ppo", "mappo", "liam", "fcp", "direct_om"}
     assert "add `last_actions_field`" in str(agents_for(own_games("Silent"))["omg"])
-    assert able(own_games("Dilemma")) == {"ppo", "mappo", "liam"}
+    assert able(own_games("Dilemma")) == {"ppo", "mappo", "liam", "fcp"}
     assert "declare `planes`" in str(agents_for(own_games("Dilemma"))["omg"])
 
 
@@ -149,7 +158,7 @@ def test_check_says_which_agents_can_learn_a_game(capsys):
     assert main(["check", "own_games:Dilemma", "--episodes", "0"]) == 0
     lines = capsys.readouterr().out.split("own_games:Dilemma: agents")[1].splitlines()
     answers = {words[0]: words[1] for line in lines if len(words := line.split()) > 1 and words[0] in NAMES}
-    assert answers == dict.fromkeys(("ppo", "mappo", "liam"), "yes") | dict.fromkeys(NAMES[3:], "no:")
+    assert answers == dict.fromkeys(("ppo", "mappo", "liam", "fcp"), "yes") | dict.fromkeys(NAMES[4:], "no:")
     assert main(["check", "own_games:Dilemma", "--episodes", "0", "--json"]) == 0
     missing_for = json.loads(capsys.readouterr().out)["missing_for"]
     assert missing_for["ppo"] is None and "from_view" in missing_for["direct_om"]
@@ -160,4 +169,4 @@ def test_games_lists_the_agents_of_each(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert main(["games"]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("agents: all") == 5 and printed.count("agents: ppo, mappo, liam, direct_om") == 3
+    assert printed.count("agents: all") == 5 and printed.count("agents: ppo, mappo, liam, fcp, direct_om") == 3

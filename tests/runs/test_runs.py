@@ -261,7 +261,7 @@ def test_an_agent_named_in_python_is_that_agent(agent):
         3,
         replace(learner_of(agent, game="stag-hunt-8x8"), envs=7),
     )
-    if agent not in ("ppo", "mappo", "liam"):
+    if agent not in ("ppo", "mappo", "liam", "fcp"):
         with pytest.raises(ValueError, match=f"the agent is {agent}, which has opponent models"):
             RunConfig(agent=agent, learner=LearnerConfig())
 

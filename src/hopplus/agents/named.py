@@ -4,6 +4,7 @@ ABOUT = {
     "ppo": "plain PPO, each seat for itself",
     "mappo": "PPO with a critic that reads the views of all seats in training, and one policy for all (a baseline)",
     "liam": "PPO with memory, whose state is trained to tell what the others see and do (a baseline)",
+    "fcp": "PPO as the best response to a population of self-play runs and their earlier checkpoints (a baseline)",
     "omg": "infers a goal vector of each co-player, models its actions, and conditions its policy on the goals",
     "direct_om": "models its co-players' actions without goals, and learns from search in the true game",
     "hop": "infers which kind of prey each co-player is after, and learns from search in the true game",

@@ -82,6 +82,7 @@ def judge_adaptation(
         "game": config.game,
         "game_version": spec.version,
         "env_steps": run.num_updates * config.learner.steps_per_update,
+        **({"population_env_steps": more} if (more := config.learner.population_steps) else {}),
         "seeds": config.seeds,
         "episodes": episodes,
         "series": settings.series,

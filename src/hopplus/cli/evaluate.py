@@ -94,6 +94,7 @@ def _judge_play(
         "game": run.config.game,
         "game_version": run.game.spec.version,
         "env_steps": run.num_updates * run.config.learner.steps_per_update,
+        **({"population_env_steps": more} if (more := run.config.learner.population_steps) else {}),
         "training_seconds": float(read_run(folder).timing["seconds"].sum()),
         "seeds": run.config.seeds,
         "episodes": episodes,

@@ -63,5 +63,6 @@ def _describe(folder: Path) -> tuple[str, list[str]]:
     figures = ["-" if value is None else f"{value:.3f}" for value in evaluated]
     names = escape(f"{run.config['agent']} {run.config['game']}")
     share = 1 if ended_at(folder) is not None else done / steps
-    cells = [str(run.config["seeds"]), f"{done if share == 1 else steps:,}", f"{share:.0%}"]
+    more = f" + {run.population_steps:,}" if run.population_steps else ""
+    cells = [str(run.config["seeds"]), f"{done if share == 1 else steps:,}{more}", f"{share:.0%}"]
     return f"[dim]{names}[/]", [*cells, f"{means.mean():.2f}" if means is not None else "-", *figures]

@@ -6,6 +6,7 @@ from typing import Any
 from hopplus.core.devices import use_cores
 from hopplus.runs.folder import CHECKUPS
 from hopplus.runs.hosts import HostLostError, is_first, join, leave
+from hopplus.runs.population import population_words
 from hopplus.runs.progress import ProgressDisplay
 from hopplus.runs.training import train as train_run
 
@@ -27,6 +28,9 @@ def train_agent(training: Any) -> int:
         return 0
     early = "" if run.num_updates == config.num_updates else "; held-out returns had stopped improving"
     print(f"trained {run.num_updates} updates of {config.learner.steps_per_update} steps, {config.seeds} seeds{early}")
+    if more := run.config.learner.population_steps:
+        members = run.config.learner.population.members
+        print(f"its population took {more:,} real steps more: {members} members; {population_words(run)}")
     if checkup is not None:
         print(f"the doctor took {checkup.share:.1%} of the time; what it said is in {out / CHECKUPS}")
     print(f"next: hopplus evaluate {out}    hopplus report {out}    tensorboard --logdir {out}")

@@ -34,7 +34,7 @@ from hopplus.games.fields import Observation
 from hopplus.games.game import ego_order
 from hopplus.games.rollout import EnvState, Step, init_env, rollout
 from hopplus.learning.imagination import CoPlayerGoals, EgoGame, ImaginedPlayers, outputs_with
-from hopplus.learning.learner import by_seat, seats_of
+from hopplus.learning.initial import by_seat, seats_of
 from hopplus.learning.opponent_data import next_events
 from hopplus.learning.rollout import collect
 from hopplus.learning.state import LearnerState
@@ -175,7 +175,7 @@ def _situations(examined: ExaminedRun, state: LearnerState, seat: int | Array, *
     """Sample real steps in which the seat is in the game and also was in the step before."""
     game = examined.game
     open_key, play_key, pick_key = jax.random.split(key, 3)
-    seats = seats_of(examined.learner, examined.task, state.learners)
+    seats = seats_of(examined.learner, examined.task, state.learners, state.population)
 
     def record(step: Step):
         output, _ = step.policy_state

@@ -41,7 +41,7 @@ class ExaminedRun:
     @cached_property
     def run(self) -> Run:
         done, state = self._last
-        return run_of(self.folder, self.config, done, state.learners)
+        return run_of(self.folder, self.config, done, state.learners, state.population)
 
     @property
     def states(self) -> LearnerState:

@@ -7,7 +7,7 @@ import numpy as np
 
 from hopplus.doctor.examined_run import ExaminedRun, learned_params
 from hopplus.learning import imagination
-from hopplus.learning.learner import by_seat
+from hopplus.learning.initial import by_seat
 from hopplus.learning.rollout import Trajectory
 from hopplus.learning.worlds import SAME_REWARD
 from hopplus_doctor.answer import Finding, Picture

@@ -17,7 +17,8 @@ from scipy.stats import entropy
 from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.doctor.influence import Influence
 from hopplus.games.game import GameSpec, ego_order
-from hopplus.learning.learner import by_seat, value_scale
+from hopplus.learning.initial import by_seat
+from hopplus.learning.learner import value_scale
 from hopplus.learning.state import Experience, LearnerState
 from hopplus.models import actor_critic, world
 from hopplus.models.world import Transition

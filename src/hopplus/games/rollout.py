@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree, UInt32
 
 from hopplus.games.board import random_words
+from hopplus.games.chance import with_chances
 from hopplus.games.coplayers import PolicyState
 from hopplus.games.fields import Observation
 from hopplus.games.game import Game
@@ -98,7 +99,7 @@ def uniforms_from_words(words: UInt32[Array, "*shape"]) -> Float32[Array, "*shap
 
 def init_env(game: Game, policy: JointPolicy, *, key: Key[Array, ""]) -> EnvState:
     """An environment at the start of an episode."""
-    return EnvState(game.reset(key=key), policy.init(), jnp.bool_(True))
+    return EnvState(game.reset(key=key), with_chances(policy.init(), key=key), jnp.bool_(True))
 
 
 def env_step(
@@ -184,7 +185,8 @@ def play_episode(game: Game, policy: JointPolicy, *, key: Key[Array, ""]) -> Epi
         return (state, policy_state), (state, actions, rewards, jnp.all(game.terminated(state)))
 
     steps = (random_uniforms(horizon, game.spec.num_agents, key=act_key), _key_data(step_key, horizon))
-    _, (states, actions, rewards, over) = jax.lax.scan(one_step, (first, policy.init()), steps)
+    policy_state = with_chances(policy.init(), key=first_key)
+    _, (states, actions, rewards, over) = jax.lax.scan(one_step, (first, policy_state), steps)
     states = jax.tree.map(lambda one, rest: jnp.concatenate([one[None], rest]), first, states)
     return Episode(states, actions, rewards, jnp.argmax(over).astype(jnp.int32) + 1)
 

@@ -10,6 +10,8 @@ from hopplus.core.checks import check_counts, check_least, check_number
 from hopplus.core.mesh import MeshConfig
 from hopplus.models.config import ActorCriticConfig, WorldConfig
 
+OF_MEMBER = ("start", "half", "end")
+"""The policies of each member of a population: before training, when its return was halfway, and after training."""
 PriorLoss = Literal["reconstruction", "action", "both"]
 
 
@@ -222,6 +224,34 @@ class UtilitiesConfig:
 
 
 @dataclass(frozen=True)
+class PopulationConfig:
+    """The co-players of a best response: a population of frozen policies (fictitious co-play)."""
+
+    members: int = 0
+    """How many runs of self-play are its members, as seeds of one program. 0: no population, and all seats learn."""
+    steps: int = 1_000_000
+    """Environment steps of each member, cut to whole updates. They count as real steps of the agent."""
+    run: str | None = None
+    """A run of fcp whose population is used again, or the folder of a population. None: it is trained first."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there is a population."""
+        return self.members > 0
+
+    @property
+    def num_policies(self) -> int:
+        """How many policies co-players are drawn from."""
+        return self.members * len(OF_MEMBER)
+
+    def check(self) -> None:
+        """Raise if a setting is out of range."""
+        check_least("population", self, 0, "members")
+        if self.run is not None and not self.is_used:
+            raise ValueError("--population.run is for a best response to a population; train fcp")
+
+
+@dataclass(frozen=True)
 class LearnerConfig:
     """How an agent learns."""
 
@@ -252,6 +282,8 @@ class LearnerConfig:
     """Whether the agent plans in training: its policy then learns what planning found, instead of PPO's objective."""
     utilities: UtilitiesConfig = field(default_factory=UtilitiesConfig)
     """Self-play with seats that are after something else."""
+    population: PopulationConfig = field(default_factory=PopulationConfig)
+    """The co-players of a best response."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """The objective."""
     mesh: MeshConfig = field(default_factory=MeshConfig)
@@ -263,7 +295,7 @@ class LearnerConfig:
         A run calls this; raised on creation, tyro would wrap the reason.
         """
         parts = (self.network, self.opponents, self.modelling, self.replay, self.world, self.world_training)
-        for part in (*parts, self.imagination, self.planning, self.utilities, self.ppo, self.mesh):
+        for part in (*parts, self.imagination, self.planning, self.utilities, self.population, self.ppo, self.mesh):
             part.check()
         if self.imagination.held_out and not self.opponents.goals.has_labels:
             raise ValueError("--imagination.held-out needs the game's events as goals; give --goals.kind hindsight")
@@ -282,6 +314,10 @@ class LearnerConfig:
         if self.network.memory != "none" and (self.opponents.is_used or self.world.is_used):
             raise ValueError(
                 "--network.memory is for an agent without opponent models and world: train ppo, or leave it out"
+            )
+        if self.population.is_used and not self.population_steps:
+            raise ValueError(
+                f"--population.steps is {self.population.steps}; give {self.steps_per_update}, one update, or more"
             )
         if self.network.critic == "central":
             has_more = self.opponents.is_used or self.world.is_used or self.network.memory != "none"
@@ -305,6 +341,12 @@ class LearnerConfig:
                 raise ValueError(f"--{name} is {value}; give 1 or more")
         if self.schedule is not None and self.schedule < self.steps_per_update:
             raise ValueError(f"--schedule is {self.schedule}; give {self.steps_per_update} steps, one update, or more")
+
+    @property
+    def population_steps(self) -> int:
+        """Environment steps of all members of the population together."""
+        left_out = 0 if self.population.run else self.population.steps % self.steps_per_update
+        return self.population.members * (self.population.steps - left_out)
 
     @property
     def steps_per_update(self) -> int:

@@ -13,20 +13,20 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding
-from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
+from jaxtyping import Array, Bool, Float32, Int32, PyTree
 
-from hopplus.agents import opponents as opponent_models
-from hopplus.agents.goals import goal_model, num_policy_inputs
 from hopplus.agents.opponents import OpponentModels
 from hopplus.core.devices import by_seeds, on_seeds, over_devices
 from hopplus.core.numerics import Metrics, map_rows
-from hopplus.core.streams import at, at_each, stream, with_keys, without_keys
+from hopplus.core.streams import at, at_each, with_keys, without_keys
 from hopplus.games.game import Game, ego_order
-from hopplus.games.rollout import EnvState, init_env
+from hopplus.games.rollout import EnvState
 from hopplus.learning import episodes, opponents, replay, utilities, worlds
 from hopplus.learning.config import LearnerConfig
 from hopplus.learning.episodes import EpisodeStats
 from hopplus.learning.imagination import ImaginedPlayers, branches, branches_from_buffer, imagined_batch
+from hopplus.learning.initial import init as init
+from hopplus.learning.initial import seats_of
 from hopplus.learning.opponent_data import (
     ActionExamples,
     first_envs,
@@ -35,84 +35,18 @@ from hopplus.learning.opponent_data import (
     with_selected_goals,
 )
 from hopplus.learning.opponents import OpponentBatch
-from hopplus.learning.optim import Trained, init_trained
+from hopplus.learning.optim import Trained
 from hopplus.learning.ppo import Batch, make_batch
 from hopplus.learning.record import record
-from hopplus.learning.rollout import Seats, Trajectory, collect, with_times
-from hopplus.learning.state import Experience, Keys, Learner, LearnerData, LearnerState, Task, UpdateContext
+from hopplus.learning.rollout import Trajectory, collect, with_times
+from hopplus.learning.state import Experience, Learner, LearnerData, LearnerState, Task, UpdateContext
 from hopplus.learning.trust import trust_of
 from hopplus.models.goals import encode as encode_goal
 from hopplus.models.goals import mean_goal
-from hopplus.models.world_kinds import init_world
 
 PURPOSES = ("shuffle", "world")
 SEAT_PURPOSES = ("selected goals", "examples", "past", "models", "imagination", "branches")
 """What a learner draws random numbers for in an update, and its seats."""
-
-
-def init(config: LearnerConfig, task: Task, *, key: Key[Array, ""]) -> LearnerState:
-    """The state of one seed before its first update."""
-    num_learners = task.num_learning if config.sharing == "independent" else 1
-    spec = task.game.spec
-    keys = Keys(
-        run=key,
-        seats=jax.random.split(stream(key, "seats"), spec.num_agents),
-        learners=jax.random.split(stream(key, "learners"), num_learners),
-    )
-    learners = jax.vmap(partial(init_learner, config, task), axis_size=num_learners)(keys.learners)
-    seats = seats_of(config, task, learners)
-    env_keys = jax.random.split(stream(key, "first tables"), config.envs)
-    return LearnerState(
-        learners=learners,
-        envs=jax.vmap(lambda key: init_env(task.game, seats, key=key))(env_keys),
-        episodes=episodes.start(task.game, config.envs),
-        replay=replay.empty(config.replay, spec, replay.views_like(task.game)) if config.world.is_used else None,
-        keys=keys,
-        num_updates=jnp.int32(0),
-    )
-
-
-def init_learner(config: LearnerConfig, task: Task, key: Key[Array, ""]) -> Learner:
-    """One learner before its first update."""
-    spec, size = task.game.spec, goal_model(config.opponents, task.game).size
-    models = opponent_models.init(config.opponents, spec, size, key=stream(key, "mind"))
-    members = None
-    if config.world.is_used:
-        member_keys = jax.random.split(stream(key, "world parameters"), config.world.members)
-        init_member = partial(init_world, config.world, spec)
-        members = jax.vmap(lambda key: init_trained(worlds.optimizer(), init_member(key=key)))(member_keys)
-    num_inputs = num_policy_inputs(config.opponents, task.game)
-    return Learner(
-        policy=task.agent.init(config, spec, num_inputs, key=stream(key, "network")),
-        opponents=init_trained(opponents.optimizer(), models),
-        world=members,
-    )
-
-
-def seats_of(config: LearnerConfig, task: Task, learners: Learner) -> Seats:
-    """The players of an environment: each learning seat with the parameters of its learner."""
-    params, models = by_seat(task, (learners.policy.params, learners.opponents.params))
-    worlds = None
-    if config.planning.is_used and config.planning.model == "world":
-        assert learners.world is not None
-        worlds = by_seat(task, jax.tree.map(lambda leaf: leaf[:, 0], learners.world.params))
-    return Seats(
-        params=params,
-        opponents=models,
-        game=task.game,
-        config=config.opponents,
-        co_players=task.co_players,
-        num_learning=task.num_learning,
-        planning=config.planning,
-        discount=config.ppo.discount,
-        has_kinds=config.utilities.is_used,
-        worlds=worlds,
-    )
-
-
-def by_seat(task: Task, of_learners: PyTree[Array]) -> PyTree[Array]:
-    """[learners, ...] -> [learning seats, ...]: seats that share a learner get the same."""
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (task.num_learning, *leaf.shape[1:])), of_learners)
 
 
 def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[LearnerState, Metrics]:
@@ -126,6 +60,7 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
         replay=experience.replay,
         keys=state.keys,
         num_updates=state.num_updates + 1,
+        population=state.population,
     )
     if experience.replay is not None:
         metrics["buffer/size/world"] = replay.num_kept(experience.replay).astype(jnp.float32)
@@ -136,7 +71,7 @@ def train_step(config: LearnerConfig, task: Task, state: LearnerState) -> tuple[
 
 def play(config: LearnerConfig, task: Task, state: LearnerState) -> Experience:
     """The first half of an update: step all environments, and prepare what each seat learns from."""
-    seats = seats_of(config, task, state.learners)
+    seats = seats_of(config, task, state.learners, state.population)
     if config.planning.is_used:
         plan_keys = jax.vmap(lambda key: at(key, "plan", state.num_updates))(state.keys.seats[: task.num_learning])
         seats = replace(seats, plan_keys=jax.random.key_data(plan_keys))

@@ -3,6 +3,7 @@
 import equinox as eqx
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
+from hopplus.agents.population import Population
 from hopplus.games.coplayers import Lineup
 from hopplus.games.game import Game
 from hopplus.games.rollout import EnvState
@@ -66,6 +67,8 @@ class LearnerState(eqx.Module):
     """The buffer of worlds and opponent models; None without a world."""
     keys: Keys
     num_updates: Int32[Array, "*seeds"]
+    population: Population | None = None
+    """The frozen policies that co-players are drawn from; None without a population."""
 
 
 class Experience(eqx.Module):

@@ -106,6 +106,8 @@ def _facts(run: Recorded) -> list[Fact]:
         Fact("Steps per seed", f"{run.env_steps[-1]:,}", _planned(int(run.env_steps[-1]), run.planned_steps)),
         _return_fact(run),
     ]
+    if more := run.population_steps:
+        facts.insert(4, Fact("Steps of the population", f"{more:,}", "all members; they are real steps too"))
     if run.evaluation is not None:
         mean, greedy = (_number(run.evaluation.get(key)) for key in ("mean_return", "mean_return_greedy"))
         note = f"sampled after training; greedy {summary.number_words(greedy)}"

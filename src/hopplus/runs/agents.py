@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hopplus.agents.config import OpponentsConfig, PlanningConfig
 from hopplus.agents.named import NAMES
 from hopplus.core.extensions import OBJECT, is_own, make_own, thing_of
-from hopplus.learning.config import ImaginationConfig, LearnerConfig
+from hopplus.learning.config import ImaginationConfig, LearnerConfig, PopulationConfig
 from hopplus.models.config import GoalsConfig, OthersConfig, WorldConfig
 from hopplus.planning.config import SearchConfig
 from hopplus.runs.defaults import defaults_of
@@ -38,6 +38,7 @@ def parts_of(learner: LearnerConfig) -> list[str]:
         "opponent models": learner.opponents.is_used,
         "planning": learner.planning.is_used,
         "a world": learner.world.is_used,
+        "a population": learner.population.is_used,
     }
     return [name for name, is_used in parts.items() if is_used]
 
@@ -66,6 +67,8 @@ def _learner_of(agent: Any, learner: LearnerConfig | None) -> LearnerConfig:
     if agent == "liam":
         network = replace(learner.network, memory="gru", reconstruct=True)
         return replace(learner, sharing="shared", network=network, opponents=OpponentsConfig())
+    if agent == "fcp":
+        return replace(learner, population=PopulationConfig(members=8), opponents=OpponentsConfig())
     if agent == "hop_plus_notes":
         return _of_the_notes(learner)
     small_search = PlanningConfig(kind="search", search=SearchConfig(trees=2, simulations=16, depth=8))

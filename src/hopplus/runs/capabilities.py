@@ -14,6 +14,11 @@ from hopplus.runs.agents import learner_of
 def missing(learner: LearnerConfig, game: Game) -> str | None:
     """What the game must declare for these learner settings, in one sentence; None if nothing is missing."""
     spec, goals, offered = game.spec, learner.opponents.goals, capabilities(game)
+    if learner.population.is_used:
+        if spec.num_agents < 2:
+            return "a population (--population.members) plays the other seats: the game has one seat"
+        if spec.roles:
+            return "a best response (--population.members) learns in the first seat, and other seats have other roles"
     if learner.opponents.is_used:
         if spec.num_agents < 2:
             return "opponent models (--others.models) need a co-player: the game has one seat"

@@ -94,6 +94,10 @@ class RunConfig:
                 f"the agent is {self.agent}, which has {' and '.join(parts)}, but these learner settings are plain "
                 f"PPO's; start from RunConfig.for_agent({self.agent!r}), or name the agent ppo"
             )
+        if self.learner.population.is_used and self.co_players is not None:
+            raise ValueError(
+                "--co-players: the population plays all seats but the first in training; leave it out, or train ppo"
+            )
         for name, value in (("seeds", self.seeds), ("checkpoint-every", self.checkpoint_every)):
             if value < 1:
                 raise ValueError(f"--{name} is {value}; give 1 or more")
@@ -135,6 +139,7 @@ class RunConfig:
     @cached_property
     def task(self) -> "Task":
         """The game, the fixed co-players and the length of schedules; raises if the settings contradict each other."""
+        from hopplus.agents.population import FromPopulation
         from hopplus.games.coplayers import Lineup
         from hopplus.games.lineups import read_policies
         from hopplus.learning.agent import Agent
@@ -143,6 +148,8 @@ class RunConfig:
         game = self._training_game()
         seats = game.spec.num_agents
         others = read_policies(self.co_players, game) if self.co_players is not None else ()
+        if self.learner.population.is_used:
+            others = (FromPopulation(None, self.learner.population.num_policies),) * (seats - 1)
         if len(others) >= seats:
             raise ValueError(
                 f"--co-players names {len(others)} players for the {seats} seats of {self.game}; "

@@ -29,6 +29,7 @@ class Defaults:
 SEARCHED_STEPS = 60_000
 """Agents that search at every step learn from fewer of them, and each takes a hundred times as long."""
 BY_GAME: dict[tuple[str, str], Defaults] = {
+    ("fcp", "stag-hunt-4x4"): Defaults(learner={"population.steps": 500_000}),
     ("omg", "stag-hunt-4x4"): Defaults(500_000, {"sharing": "shared"}),
     ("omg", "stag-hunt-8x8"): Defaults(
         500_000, {"sharing": "shared", "opponents.goals.kind": "hindsight", "modelling.envs": 128}

@@ -8,6 +8,7 @@ evaluation.json  the last result of `hopplus evaluate`, in self-play
 adaptation.json  the last result of `hopplus evaluate --adaptation`: the frozen agent with every line-up of scripts
 others.json      how well the opponent models predict, if that was measured
 world.json       how well the learned world predicts, if that was measured
+population/      of fcp: the run of the population, with population.npz and population.json (runs/population.py)
 ended.json       the last update of a run that --early-stop ended
 report.html      the page of `hopplus report`
 doctor.html      the page of `hopplus doctor`; doctor.json holds the same findings

@@ -41,6 +41,7 @@ ADDED: Settings = {
         "utilities": {"share": 0.0, "own": 0.25, "reward": 1.0},
         "imagination": {"held_out": 0.0, "explore": 1.0, "branch": "last"},
         "network": {"destinations": 0, "critic": "own", "reconstruct": False},
+        "population": {"members": 0, "steps": 1_000_000, "run": None},
         "ppo": {"imagined_epochs": 0},
         "world": {"walker_weight": 2.0},
         "opponents": {"goals": {"posterior": "additive"}, "others": {"as_input": False}},

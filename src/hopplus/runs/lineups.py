@@ -17,6 +17,9 @@ from hopplus.games.game import Game
 from hopplus.games.lineups import check_policy, read_policies, seat_names, split
 from hopplus.runs.run import Run, for_seeds, load
 
+POPULATION = "population"
+"""The name of a co-player that is drawn from the population of a best response."""
+
 
 def seat_players(
     run: Run,
@@ -38,6 +41,7 @@ def seat_players(
         players = run.lineup(greedy=greedy, planning=planning).policies
         names = [f"{run.folder.name}:{seat + 1}" for seat in range(run.num_learning)]
         names += seat_names(run.config.co_players) if run.config.co_players else []
+        names += [POPULATION] * (seats - len(names))
     else:
         texts = [co_players] if isinstance(co_players, str) else co_players
         texts = [part for text in texts for part in (split(text) if isinstance(text, str) else [text])]
@@ -76,10 +80,11 @@ def read_guests(texts: Sequence[str], planning: PlanningConfig) -> tuple[Game, l
         run = runs[text]
         if not eqx.tree_equal(run.game, game):
             raise ValueError(f"{text} plays {run.config.game}; give runs of the same game")
-        if run.num_learning < game.spec.num_agents:
+        if run.population is None and run.num_learning < game.spec.num_agents:
             raise ValueError(f"{text} was trained among {run.config.co_players}; give runs whose seats all learned")
         searches = run.config.learner.planning.is_used and planning.is_used
         players = run.players(greedy=True, planning=planning) if searches else run.players()
+        players = players * (game.spec.num_agents if run.population is not None else 1)
         guests.append(Guest(run.folder.name, players, run.config.seeds))
     if len({guest.name for guest in guests}) < len(guests):
         raise ValueError("two runs have the same name; give folders with different names")

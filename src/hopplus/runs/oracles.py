@@ -118,6 +118,8 @@ def what_it_saw(config: RunConfig) -> str:
         return f"a world pretrained on {', '.join(map(str, pretraining.data.types))}"
     if config.co_players is not None:
         return f"trained with {config.co_players}"
+    if config.learner.population.is_used:
+        return "a population of own self-play"
     if config.init_from is not None:
         return what_it_saw(read_config(Path(config.init_from)))
     return "own self-play"

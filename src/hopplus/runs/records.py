@@ -71,6 +71,13 @@ class Recorded:
         return steps - steps % math.prod(size if isinstance(size, int) and size > 0 else 1 for size in sizes)
 
     @property
+    def population_steps(self) -> int:
+        """Environment steps of the population that a best response was trained with, all members together; else 0."""
+        learner = self.config.get("learner")
+        population = learner.get("population", {}) if isinstance(learner, dict) else {}
+        return population.get("members", 0) * population.get("steps", 0)
+
+    @property
     def num_seeds(self) -> int:
         return next(iter(self.metrics.values())).shape[1]
 

@@ -13,9 +13,10 @@ from hopplus.agents.config import NO_PLANNING, PlanningConfig
 from hopplus.agents.opponents import OpponentModels
 from hopplus.agents.planner import Planner
 from hopplus.agents.player import Player
+from hopplus.agents.population import Population, filled
 from hopplus.games.coplayers import Lineup, Policy
 from hopplus.games.game import Game, overrides
-from hopplus.learning.learner import init, seats_of
+from hopplus.learning.initial import init, seats_of
 from hopplus.learning.state import Learner, LearnerState
 from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.learned_game import LearnedGame, from_view
@@ -39,6 +40,8 @@ class Run:
     """The opponent models of each seat; leading axes as for `params`."""
     worlds: WorldModel | None
     """Leading axes: seeds, learners, members; None for an agent without a world."""
+    population: Population | None = None
+    """The frozen co-players of a best response; leading axes: seeds, policies."""
 
     @property
     def game(self) -> Game:
@@ -83,8 +86,12 @@ class Run:
 
     def lineup(self, *, greedy: bool = False, planning: PlanningConfig = NO_PLANNING) -> Lineup:
         """All seats as in training: the trained policies, then the fixed co-players, if any."""
-        others = (for_seeds(policy, self.config.seeds) for policy in self.config.task.co_players.policies)
-        return Lineup((*self.players(greedy=greedy, planning=planning), *others))
+        others = self.config.task.co_players
+        if self.population is not None:
+            others = filled(others, self.population, self.game, self.config.learner.opponents)
+        else:
+            others = Lineup(tuple(for_seeds(policy, self.config.seeds) for policy in others.policies))
+        return Lineup((*self.players(greedy=greedy, planning=planning), *others.policies))
 
     @property
     def every_world(self) -> WorldModel:
@@ -118,14 +125,14 @@ def load(folder: Path | str, *, agent: Any = None, game: Any = None, co_players:
     folder = Path(folder)
     config = read_config(folder, agent=agent, game=game, co_players=co_players)
     done, state = last_state(folder, config)
-    return run_of(folder, config, done, state.learners)
+    return run_of(folder, config, done, state.learners, state.population)
 
 
-def run_of(folder: Path, config: RunConfig, done: int, learners: Learner) -> Run:
+def run_of(folder: Path, config: RunConfig, done: int, learners: Learner, population: Population | None = None) -> Run:
     """The run with the parameters of these learners."""
     seated = jax.vmap(partial(seats_of, config.learner, config.task))(learners)
     worlds = learners.world
-    return Run(folder, config, done, seated.params, seated.opponents, worlds.params if worlds else None)
+    return Run(folder, config, done, seated.params, seated.opponents, worlds.params if worlds else None, population)
 
 
 def last_state(folder: Path, config: RunConfig) -> tuple[int, LearnerState]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,7 +20,8 @@ from hopplus.core.devices import make_mesh, on_every
 from hopplus.core.extensions import thing_of
 from hopplus.core.streams import is_key, with_keys, without_keys
 from hopplus.learning.config import LearnerConfig
-from hopplus.learning.learner import init, layout, train_block
+from hopplus.learning.initial import init
+from hopplus.learning.learner import layout, train_block
 from hopplus.learning.state import LearnerState, Task
 from hopplus.runs import capabilities
 from hopplus.runs.checkpoints import Checkpoints
@@ -28,6 +30,7 @@ from hopplus.runs.folder import CHECKPOINTS, describe, only_writer, open_folder
 from hopplus.runs.hosts import agreed, is_first, together
 from hopplus.runs.init_from import check_init_from, with_init_from
 from hopplus.runs.metrics import Row, Writers, find_wandb, rows
+from hopplus.runs.population import members_config, train_population, with_exact_population, with_population
 from hopplus.runs.pretraining import check_pretrained, with_pretrained
 from hopplus.runs.programs import compiled_block
 from hopplus.runs.run import Run, load, run_of, state_shapes
@@ -129,6 +132,7 @@ def train(
     If another process still trains into the folder, wait `patience` seconds for it to end.
     """
     out = Path(out)
+    config = with_exact_population(config, out)
     task = config.task
     if missing := capabilities.missing(config.learner, task.game):
         agent, game = config.agent, config.game
@@ -143,6 +147,10 @@ def train(
             f"--seeds is {config.seeds}, and --mesh.seeds is {config.learner.mesh.seeds}: with several hosts the seeds "
             "must divide evenly; give other --seeds"
         )
+    if config.learner.population.is_used and config.learner.population.run is None:
+        members_config(config)  # raises if the members cannot be trained
+        if jax.process_count() > 1:
+            raise ValueError("a population is trained on one host; do so first, and name that run by --population.run")
     make_mesh(config.learner.mesh)  # raises before the folder is made and before the compiler runs
     if config.wandb:
         find_wandb()
@@ -155,12 +163,15 @@ def train(
         try:
             done = checkpoints.latest or 0
             if done < config.num_updates and ended_at(out) is None:
+                if not done:
+                    train_population(config, out, partial(train, watcher=watcher))
                 if watcher:
                     watcher.compiling(config, done)
                 with together():
                     done, states = _train_from(config, task, out, done, checkpoints, watcher, on_checkpoint)
                 if jax.process_count() == 1:
-                    return run_of(out, config, done, jax.device_put(jax.device_get(states.learners)))
+                    learned = jax.device_put(jax.device_get((states.learners, states.population)))
+                    return run_of(out, config, done, *learned)
         finally:
             checkpoints.close()
     return load(out, **{name: thing_of(getattr(config, name)) for name in ("agent", "game", "co_players")})
@@ -184,6 +195,7 @@ def _train_from(
         if restored is None:
             states = without_copies(config, jax.block_until_ready(program.init(keys)))
             restored = with_pretrained_world(config, with_pretrained(config, with_init_from(config, states)))
+            restored = with_population(config, out, restored)
         stopping = Stopping(config, out, done)
         states = placed(for_mesh(config, restored), program.places)
         return _run(config, program, states, done, checkpoints, writers, watcher, stopping, on_checkpoint)

@@ -37,6 +37,8 @@ def unused_flags(learner: LearnerConfig) -> frozenset[str]:
         unused |= {"modelling.temperature", "modelling.final_temperature"}
     if not learner.modelling.max_grad_norm:
         unused.add("modelling.max_grad_norm")
+    if not learner.population.is_used:
+        unused.add("population")
     if not learner.ppo.imagined_epochs:
         unused.add("ppo.imagined_epochs")
     if learner.imagination.branch == "last":

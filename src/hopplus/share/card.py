@@ -105,12 +105,17 @@ def _warning(doctor: dict[str, Any] | None) -> str:
     )
 
 
+def _of_population(config: RunConfig) -> str:
+    more = config.learner.population_steps
+    return f", and {more:,} of the population that it responds to" if more else ""
+
+
 def _about(data: CardData) -> str:
     config = data.config
     return f"""# {config.agent} on {config.game}
 
 An agent of hopplus, a library of agents for mixed-motive games: seed {data.seed} of {config.seeds},
-{data.num_learning} trained seats, {data.env_steps:,} environment steps per seed.
+{data.num_learning} trained seats, {data.env_steps:,} environment steps per seed{_of_population(config)}.
 
 | | |
 |---|---|

@@ -109,6 +109,7 @@ def _config(run: Run, seed: int) -> dict[str, Any]:
         "observation": [_field(field) for field in spec.observation],
         "seed": seed,
         "env_steps": run.num_updates * run.config.learner.steps_per_update,
+        **({"population_env_steps": more} if (more := run.config.learner.population_steps) else {}),
         "run": read_written(run.folder),
     }
 

@@ -101,7 +101,7 @@ def read_curve(study: Study, out: Path, variant: str, metric: str) -> Curve | No
         run = read_run(out / trial.place)
         if metric not in run.metrics:
             raise ValueError(f"variant {variant!r} records no {metric!r}; give one of {', '.join(sorted(run.metrics))}")
-        steps = run.env_steps
+        steps = run.env_steps + run.population_steps
         columns.append(run.metrics[metric])
     return Curve(np.asarray(steps), np.concatenate(columns, axis=1)) if columns else None
 
