@@ -94,12 +94,23 @@ def test_a_critic_that_still_learns_is_no_alarm(by_update, rising, tmp_path):
     assert critic.explained_variance(examined).verdict == ("not enough evidence" if rising else "suspicious")
 
 
-@pytest.mark.parametrize(("imagined", "verdict"), [(1.0, "fine"), (5.0, "suspicious"), (20.0, "broken")])
+@pytest.mark.parametrize(
+    ("imagined", "verdict"),
+    [
+        ([1.0, 1.0, 1.0], "fine"),
+        ([5.0, 5.0, 5.0], "suspicious"),
+        ([20.0, 20.0, 20.0], "broken"),
+        ([1.0, 1.0, 9.0], "not enough evidence"),  # one seed of three
+        ([11.0, 13.0, 15.0], "suspicious"),
+        ([5.0], "suspicious"),
+    ],
+)
 def test_what_is_compared_with_a_chosen_ratio_is_a_judgement(imagined, verdict, tmp_path):
-    examined = ExaminedRun(tmp_path, RunConfig(seeds=3))
-    finding = critic._compared(examined, "value loss", np.ones(3), np.full(3, imagined), Picture("boxes", "", (), {}))
-    assert finding.verdict == verdict
-    assert finding.kind == "judgement" and finding.threshold == "suspicious above 3 times, broken above 10"
+    examined = ExaminedRun(tmp_path, RunConfig(seeds=len(imagined)))
+    real, picture = np.ones(len(imagined)), Picture("boxes", "", (), {})
+    finding = critic._compared(examined, "value loss", real, np.array(imagined), picture)
+    assert finding.verdict == verdict and finding.kind == "judgement"
+    assert finding.threshold == "suspicious above 3 times, broken above 10, by the 95% interval over seeds"
 
 
 def test_one_impossible_outcome_is_too_many():

@@ -1,3 +1,6 @@
+from itertools import count
+
+import jax.numpy as jnp
 import pytest
 
 import broken_games
@@ -76,3 +79,27 @@ def test_orders_of_a_large_table_are_orders_and_hold_its_turns():
 def test_a_promise_that_does_not_exist_is_not_taken_for_kept():
     with pytest.raises(ValueError, match="there is no promise called 'seat'; give one of shapes, keys"):
         contract.check(StagHunt(grid=SMALL), only=["seat"])
+
+
+class RoundsAnew(StagHunt):
+    """Each program that is compiled rounds its rewards in another way."""
+
+    def step(self, state, actions, *, key):
+        after, rewards = super().step(state, actions, key=key)
+        return after, rewards + jnp.float32(next(PROGRAMS) * 2e-7)
+
+
+PROGRAMS = count()
+
+
+class OfAnotherLibrary(RoundsAnew):
+    @property
+    def is_bit_exact(self):
+        return False
+
+
+def test_only_an_environment_of_another_library_may_round_in_another_way():
+    small = {"grid": SMALL}
+    with pytest.raises(contract.BrokenGameError, match=r"^batch: .* \(by rounding alone"):
+        contract.check(RoundsAnew(**small), only=["batch"])
+    contract.check(OfAnotherLibrary(**small), only=["same bits", "batch"])

@@ -28,7 +28,7 @@ LARGE, VERY_LARGE = 0.75, 1.5
 FAR, VERY_FAR = 3.0, 10.0
 """Ratios of imagined to real value losses, rewards or targets: suspicious, broken."""
 EXPLAINS = "fine above 0, suspicious below 0 unless it still rises, by the 95% interval over seeds"
-FARTHER = f"suspicious above {FAR:g} times, broken above {VERY_FAR:g}"
+FARTHER = f"suspicious above {FAR:g} times, broken above {VERY_FAR:g}, by the 95% interval over seeds"
 OFF = f"suspicious above {LARGE:.0%}, broken above {VERY_LARGE:.0%}, by the 95% interval"
 
 
@@ -107,13 +107,20 @@ def _by_seed(examined: ExaminedRun, family: str) -> np.ndarray:
 def _compared(examined: ExaminedRun, name: str, real: np.ndarray, imagined: np.ndarray, picture: Picture) -> Finding:
     effect = ratio_interval(imagined, real)
     about = partial(Finding, name, "imagination", "judgement", threshold=FARTHER, effect=effect, picture=picture)
-    verdict: Verdict = "broken" if effect.estimate > VERY_FAR else "suspicious" if effect.estimate > FAR else "fine"
     return about(
-        verdict,
+        _how_far(effect),
         f"{name}: imagined {imagined.mean():.3g}, real {real.mean():.3g}, {effect.estimate:.2g} times",
         unit="times the real one",
         next=f"hopplus doctor world {examined.folder}",
     )
+
+
+def _how_far(ratio: Interval) -> Verdict:
+    """One seed has no interval; then the ratio itself decides."""
+    at_least = ratio.estimate if np.isnan(ratio.low) else ratio.low
+    if at_least > FAR:
+        return "broken" if at_least > VERY_FAR else "suspicious"
+    return "not enough evidence" if ratio.estimate > FAR else "fine"
 
 
 def blame(attribution: Attribution) -> Finding:

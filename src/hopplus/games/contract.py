@@ -143,7 +143,12 @@ PROMISES_OF_A_RESET = (
     ("spawns", "all seats start an episode with the same distribution", ("board",), promises.judge_spawns),
 )
 PROMISES_OF_PLAY = (
-    ("same bits", "the same state, actions and key give the same bits, compiled or not", (), promises.judge_same_bits),
+    (
+        "same bits",
+        "the same state, actions and key give the same bits, compiled or not; to rounding if others compute them",
+        (),
+        promises.judge_same_bits,
+    ),
     ("batch", "an environment in a batch plays as it would alone", (), promises.judge_batch),
     ("rewards", "rewards are finite and in the declared support", (), promises.judge_rewards),
     ("views", "views are finite and within what the spec declares", (), promises.judge_views),

@@ -184,6 +184,12 @@ class Game(eqx.Module, Generic[State]):
         them, and exact resume is not promised."""
         return True
 
+    @property
+    def is_bit_exact(self) -> bool:
+        """Whether a step gives the same bits in every program. If another library computes it, two programs may round
+        differently, and checks allow for that."""
+        return True
+
     def reset_where(self, over: Bool[Array, ""], state: State, *, key: Key[Array, ""]) -> State:
         """The first state of a new episode if the last one is over, else the state as it is."""
         return jax.tree.map(lambda one, other: jnp.where(over, one, other), self.reset(key=key), state)

@@ -58,6 +58,10 @@ class ImportedGame(Game[ImportedState]):
     def is_compiled(self) -> bool:
         return False
 
+    @property
+    def is_bit_exact(self) -> bool:
+        return False
+
     def reset(self, *, key: Key[Array, ""]) -> ImportedState:
         return self._first(jnp.bool_(True), key)
 

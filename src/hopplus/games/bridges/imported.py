@@ -80,6 +80,10 @@ class ImportedGame(Game[ImportedState]):
     def spec(self) -> GameSpec:
         return self.source.spec
 
+    @property
+    def is_bit_exact(self) -> bool:
+        return False
+
     def reset(self, *, key: Key[Array, ""]) -> ImportedState:
         env_state, views = self.source.reset(jax.random.key_data(key))
         none = jnp.zeros(self.spec.num_agents, bool)
