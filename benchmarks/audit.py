@@ -4,9 +4,10 @@
     python benchmarks/audit.py --quick                  three environments, five seconds each
     python benchmarks/audit.py --out results/audit.json
 
-Agents play at random for a minute in each environment, in a process of its own. Agents whose names differ only in a
-number are compared. The smallest detectable effect is the difference of one agent's return from the mean of all that
-would be called suspicious in 95 of 100 such examinations, as a share of the mean absolute return.
+Agents play at random for three minutes in each environment, in a process of its own with a core of its own, two at a
+time. Agents whose names differ only in a number are compared. The smallest detectable effect is the difference of one
+agent's return from the mean of all that would be called suspicious in 95 of 100 such examinations, as a share of the
+mean absolute return.
 
 docs/audit.md says what was read in the source of each environment with an alarm. `READ` holds that in one line.
 """
@@ -18,6 +19,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -42,8 +44,10 @@ POWER = 0.95
 def examined(name: str, seconds: float, seed: int) -> dict[str, Any]:
     """Examine one environment, in this process."""
     from audit_envs import ENVS
+    from hopplus.core.cores import claim_cores
     from hopplus_doctor.environment import examine_env
 
+    claim_cores(1)
     started = time.perf_counter()
     if name in ENVS:
         answer = examine_env(ENVS[name], name, seconds=seconds, seed=seed)
@@ -96,7 +100,7 @@ def in_own_process(name: str, seconds: float, seed: int) -> dict[str, Any]:
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
         return {"env": name, "verdict": "not examined", "error": last[0][:300]}
     row = json.loads(done.stdout.strip().splitlines()[-1])
-    return row | {"process_seconds": round(time.perf_counter() - started, 1)}
+    return row | {"play_seconds": seconds, "process_seconds": round(time.perf_counter() - started, 1)}
 
 
 def versions() -> dict[str, str]:
@@ -156,7 +160,8 @@ def shown(row: dict[str, Any]) -> tuple[str, ...]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="three environments, five seconds each")
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=180.0, help="of play in each environment")
+    parser.add_argument("--jobs", type=int, default=2, help="environments at a time, each on a core of its own")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="these environments; with --out the others keep their rows")
     parser.add_argument("--out", type=Path)
@@ -176,13 +181,16 @@ def main() -> None:
 
     def write() -> None:
         if asked.out:
-            content = about | {"seconds": seconds, **summary(list(rows.values())), "rows": list(rows.values())}
-            write_result(asked.out, content)
+            ordered = [rows[name] for name in (*ENVS, *GAMES) if name in rows]
+            write_result(asked.out, about | {**summary(ordered), "rows": ordered})
 
-    for name in names:
-        rows[name] = with_reading(in_own_process(name, seconds, asked.seed))
-        print(" | ".join(shown(rows[name])), rows[name].get("error", ""), flush=True)
-        write()  # an hour's work is not lost if it is stopped
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        examining = [pool.submit(in_own_process, name, seconds, asked.seed) for name in names]
+        for each in as_completed(examining):
+            row = with_reading(each.result())
+            rows[row["env"]] = row
+            print(" | ".join(shown(row)), row.get("error", ""), flush=True)
+            write()  # an hour's work is not lost if it is stopped
     write()
     headings = ("environment", "verdict", "difference of a seat", "smallest detectable", "source", "seconds")
     print_table("published environments", headings, [shown(row) for row in rows.values()])

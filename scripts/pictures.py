@@ -54,9 +54,14 @@ FILES: dict[str, Callable[[Path], None]] = {
     "gallery_foraging.gif": partial(
         of_games.gallery, "foraging-8x8", "nearest_food,strongest_food,easy_food,nearest_food", 2
     ),
+    "gallery_harvest.gif": partial(of_games.gallery, "harvest-8x8-beam", "sustainable,greedy,zapper,greedy", 0),
+    "gallery_snowdrift.gif": partial(
+        of_games.gallery, "snowdrift-8x8", "nearest_drift,nearest_drift,nearest_drift,idler", 5
+    ),
     "gallery_stag_hunt.gif": partial(
         of_games.gallery, "stag-hunt-4x4", "nearest_stag,nearest_stag,nearest_hare,random", 3
     ),
+    "gallery_trained.gif": of_pages.trained,
     "harvest.png": of_games.harvest,
     "replay_mind.png": of_pages.replay,
     "snowdrift.png": of_games.snowdrift,

@@ -43,9 +43,16 @@ HEAVY = Path(__file__).with_name("heavy.txt")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Marks the tests that `heavy.txt` names."""
+def pytest_collection_modifyitems(config, items):
+    """Marks the tests that `heavy.txt` names; a name without a test is an error where its whole file is collected."""
     named = {line for line in HEAVY.read_text().splitlines() if not line.startswith("#")}
+    collected = {item.nodeid for item in items}
+    files = {name.partition("::")[0] for name in collected}
+    whole = not any("::" in asked for asked in config.args)
+    for name in sorted(named - collected):
+        file = name.partition("::")[0]
+        if (whole and file in files) or not (HEAVY.parent.parent / file).exists():
+            raise pytest.UsageError(f"tests/heavy.txt names {name}, which is no test; correct the line")
     for item in items:
         if item.nodeid in named:
             item.add_marker(pytest.mark.heavy)

@@ -11,8 +11,8 @@ from picture_parts.common import NotMeasuredError, results
 LABELS = {
     ("player_1", "returns"): ("seat of the run", "mean return"),
     ("player_1", "policies in other seats"): ("seat that it plays", "policy"),
-    ("value_loss", "value loss"): ("seed, or source of the data", "value loss"),
-    ("value_loss", "attribution"): ("what is replaced by the truth", "error, over the spread of true returns"),
+    ("value_loss", "value loss"): ("data; a point is a seed", "value loss"),
+    ("value_loss", "attribution"): ("what is replaced by the truth", "share of the squared error"),
 }
 """Of each investigation and check: the labels of the axes."""
 

@@ -3,11 +3,13 @@
 import shutil
 import subprocess
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
+from hopplus.cli.main import main
 from hopplus_doctor.answer import Answer, Examination, Finding, Picture, Significance
 from hopplus_doctor.page import doctor_page
 from hopplus_doctor.statistics import Interval
@@ -15,6 +17,11 @@ from picture_parts.common import ROOT, NotMeasuredError, results
 
 WIDTH = 1100
 REPLAYED = "runs/curve-hop_plus-4x4"
+ONLY_VIEWER = """<script>
+document.body.replaceChildren(...document.querySelectorAll("#replay > svg, #viewer"));
+for (let step = 0; step < 3; step++) document.querySelector("[data-go=forward]").click();
+</script>"""
+"""Takes everything but the viewer of episodes from a report, and goes to the third step."""
 
 
 def chromium() -> str:
@@ -58,14 +65,23 @@ def doctor(path: Path) -> None:
 
 
 def replay(path: Path) -> None:
-    """The viewer of episodes of a report."""
-    page = ROOT / REPLAYED / "report.html"
-    if not page.exists():
-        raise NotMeasuredError(
-            f"{REPLAYED}/report.html is not there; hopplus train hop_plus --seeds 3 --steps 40000 --schedule 120000 "
-            f"--out {REPLAYED}, and hopplus report {REPLAYED} --co-players nearest_stag,nearest_hare,random "
-            "--planning.kind search"
-        )
-    html = page.read_text(encoding="utf-8")
-    shown = html.replace("</head>", "<style>body > *:not(:has(.replay)) { display: none }</style></head>")
-    save_page(shown, path, 842, width=928)
+    """The third step of the first episode of a report."""
+    _need(
+        "report.html", f"hopplus report {REPLAYED} --co-players nearest_stag,nearest_hare,random --planning.kind search"
+    )
+    html = (ROOT / REPLAYED / "report.html").read_text(encoding="utf-8")
+    save_page(html.replace("</body>", ONLY_VIEWER + "</body>"), path, 842, width=928)
+
+
+def trained(path: Path) -> None:
+    """An episode of a trained agent with scripts, and what the agent believes."""
+    _need("config.json")
+    seats = f"{REPLAYED},nearest_stag,nearest_hare,random"
+    with chdir(ROOT):
+        main(["play", "stag-hunt-4x4", "--seats", seats, "--seed", "2", "--seconds", "1", "--out", str(path)])
+
+
+def _need(file: str, *more: str) -> None:
+    if not (ROOT / REPLAYED / file).exists():
+        train = f"hopplus train hop_plus --seeds 3 --steps 40000 --schedule 120000 --out {REPLAYED}"
+        raise NotMeasuredError(f"{REPLAYED}/{file} is not there; {', then '.join([train, *more])}")

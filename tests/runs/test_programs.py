@@ -1,5 +1,6 @@
 """A training program that was compiled before is read by its settings, and is never the wrong one."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import jax
@@ -7,6 +8,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from hopplus.core.compiled import PROGRAMS
+from hopplus.doctor.faults import switched_on
 from hopplus.runs import programs, training
 from runs import tiny
 
@@ -55,6 +57,16 @@ def test_a_program_from_the_cache_of_jax_is_not_kept(tmp_path, traces):
     training.train(config, tmp_path / "third")
     assert len(traces) == 3 and not kept(tmp_path)
     tiny.assert_same_run(tmp_path / "one", tmp_path / "third")
+
+
+def test_a_planted_fault_neither_reads_nor_leaves_a_program(tmp_path, traces):
+    config = tiny.config(updates=1)
+    for name in ("faulty", "right", "faulty again"):
+        with switched_on("clipping_across_seats") if "faulty" in name else nullcontext():
+            training.train(config, tmp_path / name)
+        assert len(kept(tmp_path)) == (name != "faulty")
+    assert len(traces) == 3
+    tiny.assert_same_run(tmp_path / "faulty", tmp_path / "faulty again")
 
 
 def test_other_settings_and_other_sources_have_other_programs(tmp_path, traces, monkeypatch):

@@ -8,6 +8,7 @@ A fault wraps a function or a game of hopplus while the block runs. The doctor e
 fault must be on during the examination too, as a real one would be.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int32, Key
 
+from hopplus.core.compiled import PROGRAMS
 from hopplus.games.board import Board
 from hopplus.games.stag_hunt import HUNT_HARE, StagHunt, StagHuntState
 from hopplus.learning import imagination, learner
@@ -48,12 +50,16 @@ class Fault:
 
 @contextmanager
 def switched_on(name: str) -> Iterator[Fault]:
-    """Switch a fault on while the block runs. JAX's caches are cleared, so that programs compile with the fault."""
+    """Switch a fault on while the block runs. JAX's caches are cleared, so that programs compile with the fault.
+
+    Kept training programs are known by their settings, which do not name the fault: none is read or kept meanwhile.
+    """
     if name not in FAULTS:
         raise ValueError(f"there is no fault {name!r}; the faults are {', '.join(FAULTS)}")
     fault = FAULTS[name]
     jax.clear_caches()
     patches = [patch.object(where, what, wrap(getattr(where, what))) for where, what, wrap in fault.wrap]
+    programs = os.environ.pop(PROGRAMS, None)
     for each in patches:
         each.start()
     try:
@@ -61,6 +67,8 @@ def switched_on(name: str) -> Iterator[Fault]:
     finally:
         for each in patches:
             each.stop()
+        if programs is not None:
+            os.environ[PROGRAMS] = programs
         jax.clear_caches()
 
 
