@@ -8,20 +8,22 @@
     recorder.save()
 
 Of the envs of an update `envs` are kept, and at most `updates` updates: when more are recorded, every second one is
-dropped and from then on half as many are wanted. So a long run leaves an even sample of its updates, of which the
-latest may be up to one interval old.
+dropped, and from then on an update is wanted if it is as far from those that are kept as they are from each other. So
+a long run leaves an even sample of its updates, of which the latest may be up to one interval old.
 """
 
 import json
+import operator
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from hopplus_doctor.schema import DESCRIPTION, FORMAT, GROUPS, Field, Settings
+from hopplus_doctor.schema import DESCRIPTION, FORMAT, GROUPS, Field, Settings, fields
 
 Arrays = dict[tuple[str, str], np.ndarray]
 
@@ -53,17 +55,20 @@ class Recorder:
             if least < 1:
                 raise ValueError(f"{name} is {least}; give 1 or more")
         self.folder, self.seats, self.modules = Path(folder), tuple(seats), tuple(modules)
-        self.settings, self.num_actions = Settings(**settings), num_actions
-        self._axes, self._envs, self._updates, self._every = axes.split(), envs, max(2, updates), every
+        self.settings = Settings(**{name: _plain(value) for name, value in settings.items()})
+        self.num_actions = _plain(num_actions)
+        self._axes, self._envs, self._updates, self._apart = axes.split(), envs, max(2, updates), every
         self._samples = samples
         self._kept: dict[int, Arrays] = {}
 
     def wants(self, update: int) -> bool:
         """Whether the recorder keeps this update. If not, `record` does nothing."""
-        return update in self._kept or update % self._every == 0
+        update = _whole(update)
+        return update in self._kept or all(abs(update - kept) >= self._apart for kept in self._kept)
 
     def record(self, update: int, group: str = "real", **arrays: Any) -> None:
         """Keep arrays of one update: of real or imagined steps, or of "others", "world", "minibatch" or "updates"."""
+        update = _whole(update)
         if not self.wants(update):
             return
         if group not in GROUPS:
@@ -71,7 +76,7 @@ class Recorder:
         for name, given in arrays.items():
             if name not in GROUPS[group]:
                 raise ValueError(f"{group} has no array {name!r}; give one of {', '.join(GROUPS[group])}")
-            self._update(update)[group, name] = self._part(group, name, GROUPS[group][name], given)
+            self._keep(update, group, name, self._part(group, name, GROUPS[group][name], given))
 
     def checksums(self, update: int, when: str, parameters: Mapping[str, Sequence[Any]]) -> None:
         """Keep checksums of the parameters of each module: for each seat, an array or a list of arrays.
@@ -80,28 +85,31 @@ class Recorder:
         """
         if when not in ("before", "after"):
             raise ValueError(f'when is {when!r}; give "before" or "after"')
+        update = _whole(update)
         if not self.wants(update):
             return
         missing = [module for module in self.modules if module not in parameters]
         if missing or not self.modules:
             raise ValueError(f"checksums need every module, as in Recorder(modules={list(parameters)}): {missing}")
         sums = [[checksum(parameters[module][seat]) for seat in range(len(self.seats))] for module in self.modules]
-        self._update(update)["updates", f"checksums_{when}"] = np.array(sums, np.int64)
+        self._keep(update, "updates", f"checksums_{when}", np.array(sums, np.int64))
 
     def save(self) -> Path:
-        """Write the recording, also over an older one of the same recorder. Returns the folder."""
-        updates = sorted(self._kept)
-        names = {key for update in updates for key in self._kept[update]}
-        for group, name in sorted(names):
-            having = [self._kept[update].get((group, name)) for update in updates]
-            if any(array is None for array in having):
-                absent = [update for update, array in zip(updates, having, strict=True) if array is None]
+        """Write the recording, also over an older one. Returns the folder."""
+        updates, names = sorted(self._kept), self._names()
+        for group, name in names:
+            absent = [update for update in updates if (group, name) not in self._kept[update]]
+            if absent:
                 raise ValueError(f"{group}/{name} is missing in update {absent[0]}; record it in every wanted update")
-            shapes = {array.shape for array in having if array is not None}
+            shapes = {self._kept[update][group, name].shape for update in updates}
             if len(shapes) > 1:
                 raise ValueError(f"{group}/{name} has several shapes ({shapes}); record rollouts of one size")
+        if updates:
+            self._remove_older(names)
+        for group, name in names:
             (self.folder / group).mkdir(parents=True, exist_ok=True)
-            np.save(self.folder / group / f"{name}.npy", np.stack([a for a in having if a is not None]))
+            arrays = np.stack([self._kept[update][group, name] for update in updates])
+            np.save(self.folder / group / f"{name}.npy", arrays)
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / DESCRIPTION).write_text(json.dumps(self._about(updates), indent=1) + "\n", encoding="utf-8")
         return self.folder
@@ -110,8 +118,17 @@ class Recorder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
-        if self._kept:
-            self.save()
+        if error is None:
+            if self._kept:
+                self.save()
+            return
+        names = self._names()
+        self._kept = {update: kept for update, kept in self._kept.items() if len(kept) == len(names)}
+        try:
+            if self._kept:
+                self.save()
+        except Exception as reason:  # the error of the training is the one to raise
+            error.add_note(f"the recording in {self.folder} was not written: {reason}")
 
     def _about(self, updates: list[int]) -> dict[str, Any]:
         settings = {name: value for name, value in vars(self.settings).items() if value is not None}
@@ -122,13 +139,25 @@ class Recorder:
             about["num_actions"] = self.num_actions
         return about
 
-    def _update(self, update: int) -> Arrays:
-        if update not in self._kept:
-            self._kept[update] = {}
-            if len(self._kept) > self._updates:
-                self._every *= 2
-                self._kept = {key: kept for key, kept in self._kept.items() if key % self._every == 0 or key == update}
-        return self._kept[update]
+    def _names(self) -> list[tuple[str, str]]:
+        """Group and name of the arrays that any update has."""
+        return sorted({key for kept in self._kept.values() for key in kept})
+
+    def _remove_older(self, names: Collection[tuple[str, str]]) -> None:
+        """Remove the arrays of an older recording that are not written again."""
+        for group, name, _ in fields():
+            path = self.folder / group / f"{name}.npy"
+            if (group, name) not in names and path.is_file():
+                path.unlink()
+
+    def _keep(self, update: int, group: str, name: str, array: np.ndarray) -> None:
+        if update not in self._kept and len(self._kept) == self._updates:
+            thinned = sorted([*self._kept, update])[::2]
+            self._apart = min(later - earlier for earlier, later in pairwise(thinned))
+            self._kept = {key: self._kept.get(key, {}) for key in thinned}
+            if update not in self._kept:
+                return
+        self._kept.setdefault(update, {})[group, name] = array
 
     def _part(self, group: str, name: str, field: Field, given: Any) -> np.ndarray:
         array = np.asarray(given)
@@ -163,6 +192,18 @@ class Recorder:
         named = [axis for axis in self._axes if axis in wanted]
         back = {times.get(axis, axis): axis for axis in axes}
         return [back[axis] for axis in named] + [axis for axis in axes if times.get(axis, axis) not in named]
+
+
+def _plain(value: Any) -> Any:
+    """A scalar of NumPy, PyTorch or JAX as a plain one, which JSON can hold."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def _whole(update: Any) -> int:
+    try:
+        return int(operator.index(update))
+    except TypeError:
+        raise ValueError(f"update is {update!r}; give its number, a whole one") from None
 
 
 def checksum(parameters: Any) -> int:
