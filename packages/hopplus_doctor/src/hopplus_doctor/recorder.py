@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from hopplus_doctor.schema import DESCRIPTION, FORMAT, GROUPS, Field, Settings, fields
+from hopplus_doctor.schema import DESCRIPTION, FORMAT, GROUPS, GROUPS_WORDS, Field, Settings, fields, names_groups
 
 Arrays = dict[tuple[str, str], np.ndarray]
 
@@ -57,6 +57,9 @@ class Recorder:
         self.folder, self.seats, self.modules = Path(folder), tuple(seats), tuple(modules)
         self.settings = Settings(**{name: _plain(value) for name, value in settings.items()})
         self.num_actions = _plain(num_actions)
+        shared = self.settings.shared_parameters
+        if not (shared is None or isinstance(shared, bool) or names_groups(shared, self.seats)):
+            raise ValueError(f"shared_parameters is {shared!r}; give {GROUPS_WORDS}")
         self._axes, self._envs, self._updates, self._apart = axes.split(), envs, max(2, updates), every
         self._samples = samples
         self._kept: dict[int, Arrays] = {}

@@ -19,12 +19,14 @@ from hopplus_doctor.schema import (
     DESCRIPTION,
     FORMAT,
     GROUPS,
+    GROUPS_WORDS,
     MOST_BYTES,
     MOST_TEXT,
     MOST_TOGETHER,
     SCOPES,
     Field,
     Settings,
+    names_groups,
 )
 
 MAGIC = b"\x93NUMPY"
@@ -66,7 +68,7 @@ def read_recording(folder: str | Path) -> Recording:
     about = _description(folder)
     problems: list[str] = []
     seats, updates, modules, num_actions = _named(about, problems)
-    settings = _settings(about.get("settings", {}), problems)
+    settings = _settings(about.get("settings", {}), seats, problems)
     sizes = {"updates": len(updates), "seats": len(seats), "modules": len(modules)}
     if num_actions is not None:
         sizes["actions"] = num_actions
@@ -142,14 +144,14 @@ def _strings(given: Any, name: str, problems: list[str]) -> tuple[str, ...]:
     return tuple(str(each) for each in given)
 
 
-def _settings(given: Any, problems: list[str]) -> Settings:
+def _settings(given: Any, seats: tuple[str, ...], problems: list[str]) -> Settings:
     if not isinstance(given, dict):
         problems.append(f'{DESCRIPTION}: settings is {_short(given)}; write an object, as in {{"discount": 0.99}}')
         return Settings()
     known = {field.name for field in fields(Settings)}
     numbers, flags = (
         ("discount", "gae_lambda", "clip", "max_gradient_norm"),
-        ("shared_rewards", "shared_parameters", "symmetric", "shared_observations", "one_per_cell", "swaps"),
+        ("shared_rewards", "symmetric", "shared_observations", "one_per_cell", "swaps"),
     )
     kept: dict[str, Any] = {}
     for name, value in given.items():
@@ -165,7 +167,11 @@ def _settings(given: Any, problems: list[str]) -> Settings:
             )
         elif name in flags and not isinstance(value, bool):
             problems.append(f"{DESCRIPTION}: {name} is {_short(value)}; write true or false")
-        elif name not in (*numbers, *flags) and value not in (SCOPES if name != "others_order" else ("ego", "seats")):
+        elif name == "shared_parameters" and not (isinstance(value, bool) or names_groups(value, seats)):
+            problems.append(f"{DESCRIPTION}: {name} is {_short(value)}; write {GROUPS_WORDS}")
+        elif name not in (*numbers, *flags, "shared_parameters") and value not in (
+            SCOPES if name != "others_order" else ("ego", "seats")
+        ):
             words = SCOPES if name != "others_order" else ("ego", "seats")
             problems.append(f"{DESCRIPTION}: {name} is {_short(value)}; write one of {', '.join(words)}")
         else:

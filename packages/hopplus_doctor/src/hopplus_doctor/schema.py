@@ -4,9 +4,9 @@ A recording is a folder with `recording.json` and folders of plain .npy files. E
 axes are always updates and seats (modules come before seats). What is missing leaves questions without an answer.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 FORMAT = 1
 """The number of the format that this version writes and reads."""
@@ -119,8 +119,8 @@ class Settings:
     max_gradient_norm: float | None = None
     shared_rewards: bool | None = None
     """Whether every seat is meant to get the same reward."""
-    shared_parameters: bool | None = None
-    """Whether all seats are meant to have the same parameters."""
+    shared_parameters: bool | Sequence[Sequence[str]] | None = None
+    """Whether all seats are meant to have the same parameters; or the groups of seats that share theirs, by name."""
     symmetric: bool | None = None
     """Whether all seats have the same role, so that their returns can be compared."""
     others_order: Literal["ego", "seats"] | None = None
@@ -131,6 +131,17 @@ class Settings:
     """Whether a cell holds one player at most."""
     swaps: bool | None = None
     """Whether two players may exchange their cells in one step."""
+
+
+GROUPS_WORDS = 'true, false, or groups of seats, as in [["wolf_1", "wolf_2"], ["sheep_1", "sheep_2"]]'
+
+
+def names_groups(value: Any, seats: Sequence[str]) -> bool:
+    """Whether a value is a list of lists of seats, with each seat in one of them at most."""
+    if not isinstance(value, list | tuple) or not all(isinstance(group, list | tuple) for group in value):
+        return False
+    names = [name for group in value for name in group]
+    return all(isinstance(name, str) and name in seats for name in names) and len(set(names)) == len(names)
 
 
 def fields() -> Iterator[tuple[str, str, Field]]:

@@ -50,24 +50,39 @@ def _updated(recording: Recording, module: str, changed: np.ndarray) -> Finding:
 
 def _own(recording: Recording, module: str, before: np.ndarray, after: np.ndarray) -> Finding:
     """Seats with parameters of their own never have the same parameters after they learned from different data."""
-    check = f"parameters of {module}"
+    check, seats = f"parameters of {module}", recording.seats
     pairs = [(a, b) for a in range(before.shape[1]) for b in range(a + 1, before.shape[1])]
     same = [pair for pair in pairs if (after[:, pair[0]] == after[:, pair[1]]).all()]
     shared = recording.settings.shared_parameters
     about = partial(Finding, check, module, "exact")
-    if len(same) == len(pairs) and shared is not False:
-        if shared:
-            return about("fine", f"all seats share the parameters of {module}, as the settings say")
-        words = f"all seats have the same parameters of {module}; whether they are meant to is not known"
-        return about("not enough evidence", words, next="give Recorder(shared_parameters=True), or False")
-    if shared:
-        words = f"the seats have different parameters of {module}, though the settings say that they share them"
-        return about("broken", words, next="check that every seat reads and updates the same object")
-    if same:
-        names = " and ".join(recording.seats[seat] for seat in same[0])
+    if shared is None and same:
+        names = f"{seats[same[0][0]]} and {seats[same[0][1]]}" if len(same) < len(pairs) else "all seats"
+        words = f"{names} have the same parameters of {module}; whether they are meant to is not known"
+        advice = "give Recorder(shared_parameters=True), or False, or the groups that share: [[seat, seat], [seat]]"
+        return about("not enough evidence", words, next=advice)
+    meant = [pair for pair in pairs if _are_meant_to_share(shared, seats[pair[0]], seats[pair[1]])]
+    if apart := [pair for pair in meant if pair not in same]:
+        names = f"{seats[apart[0][0]]} and {seats[apart[0][1]]}"
+        words = f"{names} have different parameters of {module}, though the settings say that they share them"
+        advice = "check that both read and update the same object"
+        if same:
+            advice += "; if only some seats share, give Recorder(shared_parameters=[[seat, seat], [seat]])"
+        return about("broken", words, next=advice)
+    if alike := [pair for pair in same if pair not in meant]:
+        names = f"{seats[alike[0][0]]} and {seats[alike[0][1]]}"
         words = f"{names} have the same parameters of {module} after every recorded update"
-        return about("broken", words, next="make a network for each seat; a list of one object holds it many times")
+        advice = "make a network for each seat (a list of one object holds it many times)"
+        return about("broken", words, next=f"{advice}, or say in shared_parameters which seats share")
+    if meant:
+        of = "all seats" if len(meant) == len(pairs) else "the seats of each group"
+        return about("fine", f"{of} share the parameters of {module}, as the settings say")
     return about("fine", f"every seat has parameters of {module} of its own")
+
+
+def _are_meant_to_share(shared: bool | Sequence[Sequence[str]] | None, one: str, other: str) -> bool:
+    if shared is None or isinstance(shared, bool):
+        return bool(shared)
+    return any(one in group and other in group for group in shared)
 
 
 def seat_returns(recordings: Sequence[Recording]) -> Iterator[Finding]:
