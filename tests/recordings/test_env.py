@@ -32,6 +32,25 @@ class Repeats(Walk):
     def reset(self, seed=None, options=None):
         self.last = seed if seed is not None else getattr(self, "last", 0)
         return super().reset(seed=self.last)
+
+class TwoStarts(Walk):
+    # without a seed the first ten episodes after a seed begin alike, by chance
+    def begin(self):
+        super().begin()
+        self.food, self.places = self.coin(), dict.fromkeys(self.agents, 0)
+    def coin(self):
+        return self.seeded % 2 if self.since < 11 else self.since % 2
+    def reset(self, seed=None, options=None):
+        self.seeded, self.since = (seed, 0) if seed is not None else (self.seeded, self.since + 1)
+        return super().reset(seed=seed)
+
+class TwoStartsRepeat(TwoStarts):
+    def coin(self):
+        return self.seeded % 2
+
+class RareStartRepeats(TwoStarts):
+    def coin(self):
+        return self.seeded == 7
 """
 
 
@@ -60,6 +79,9 @@ def recorded(folder, *, same=False, actions=3, seats=3):
         ("Walk", {"actions": 5}, ("game: actions",)),
         ("Aliased", {}, ("observations",)),
         ("Repeats", {}, ("random streams: envs",)),
+        ("TwoStarts", {}, ()),
+        ("TwoStartsRepeat", {}, ("random streams: envs",)),
+        ("RareStartRepeats", {}, ()),
         ("FirstIsPaidMore", {"actions": 2}, ("game: returns",)),
     ],
 )
@@ -69,6 +91,24 @@ def test_the_environment_is_examined_with_the_recording(tmp_path, name, settings
     examination = examine_recordings([folder], env=f"walks:{name}", seconds=seconds)
     assert examination.suspects == suspects
     assert [answer.question for answer in examination.answers[:2]] == ["environment", "game"]
+
+
+@pytest.mark.parametrize("name", ["Repeats", "TwoStarts", "RareStartRepeats"])
+def test_new_episodes_are_a_test_with_a_level(tmp_path, name):
+    examination = examine_recordings([recorded(tmp_path / "recording")], env=f"walks:{name}", seconds=0.1)
+    (finding,) = [finding for finding in examination.findings if finding.check == "new episodes"]
+    assert finding.kind == "test" and "1e-06" in finding.threshold
+    verdicts = {"Repeats": "broken", "TwoStarts": "fine", "RareStartRepeats": "not enough evidence"}
+    assert finding.verdict == verdicts[name]
+
+
+@pytest.mark.parametrize("padded", [-1, 99])
+def test_what_stands_in_the_rows_of_a_seat_that_left_is_not_read(tmp_path, padded):
+    recorder = Recorder(tmp_path / "recording", [f"player_{seat}" for seat in range(3)])
+    there = np.ones((3, 2, 20), bool)
+    there[1, :, 10:] = False
+    recorder.record(0, actions=np.where(there, 1, padded), in_game=there)
+    assert examine_recordings([recorder.save()], env="walks:Walk", seconds=0.1).suspects == ()
 
 
 def test_the_command_takes_an_environment(tmp_path, capsys):

@@ -64,6 +64,8 @@ def finite(recording: Recording) -> Finding:
             bad = ~np.isfinite(array)
             bad = bad.reshape(*shape, -1).any(-1) if array.ndim >= 4 else bad
             bad = bad if played is None else bad & played
+            if name == "last_values":
+                bad &= _goes_on(recording, group, bad.shape)
             if name == "final_values" and (cut := recording.get(group, "truncated")) is not None:
                 bad &= cut
             if bad.any():
@@ -72,6 +74,13 @@ def finite(recording: Recording) -> Finding:
                 advice = f"look where {name} is computed; a loss or a reward may have overflowed"
                 return Finding("finite numbers", part, "exact", "broken", says, next=advice)
     return Finding("finite numbers", "buffer", "exact", "fine", "every recorded number of a played step is finite")
+
+
+def _goes_on(recording: Recording, group: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Whether a seat is in the game after the last step, so that the value there is used."""
+    there, over = recording.get(group, "in_game"), ended(recording, group)
+    goes_on = np.ones(shape, bool) if there is None else there[..., -1]
+    return goes_on if over is None else goes_on & ~over[..., -1]
 
 
 def legal(recording: Recording) -> Iterator[Finding]:

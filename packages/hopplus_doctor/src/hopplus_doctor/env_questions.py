@@ -1,10 +1,12 @@
 """`recording --env`: is what was recorded what the environment gives, and does the environment keep its word?
 
-All findings about the recording and about what the environment hands out are exact. Then random agents play, and their
-returns are compared, as `game --env` does.
+All findings about the recording and about what the environment hands out are exact but one: whether a reset without
+a seed begins a new episode is a test, as starts may be equal by chance. Then random agents play, and their returns are
+compared, as `game --env` does.
 """
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hopplus_doctor.answer import Answer, Finding, OnProgress
+from hopplus_doctor.ask import in_game
 from hopplus_doctor.environment import checked_env, examine_env, groups_of, silent
 from hopplus_doctor.random_play import sample_action
 from hopplus_doctor.recording import Recording
@@ -21,8 +24,12 @@ if TYPE_CHECKING:
     from pettingzoo import ParallelEnv
 
 ASKS = "is what was recorded what the environment gives, and does the environment keep its word?"
-RESETS, STEPS = 6, 50
-"""Resets that are compared, and steps of random play."""
+STEPS = 50
+"""Steps of random play."""
+SEEDS, MOST_RESETS = 20, 300
+"""Seeds whose starts are compared with the first one, and the most resets without a seed."""
+LEVEL = 1e-6
+"""Equal starts are no chance if their probability is below this."""
 Views = Mapping[Any, Any]
 
 
@@ -65,11 +72,13 @@ def actions(recording: Recording, env: "ParallelEnv") -> Finding:
     about = partial(Finding, "recorded actions", "game: actions", "exact")
     taken = recording.get("real", "actions")
     sizes = [getattr(env.action_space(agent), "n", None) for agent in env.possible_agents]
-    if taken is None or len(sizes) != len(recording.seats) or any(size is None for size in sizes):
+    there = in_game(recording, "real", taken.shape) if taken is not None else None
+    if taken is None or there is None or len(sizes) != len(recording.seats) or any(size is None for size in sizes):
         return about("not enough evidence", "actions of every agent, counted from 0, are needed")
     for seat, size in enumerate(sizes):
-        if size is not None and (taken[:, seat].max() >= size or taken[:, seat].min() < 0):
-            says = f"{recording.seats[seat]} took the action {taken[:, seat].max()}; the environment has {size} actions"
+        own = taken[:, seat][there[:, seat]]
+        if size is not None and (bad := own[(own < 0) | (own >= size)]).size:
+            says = f"{recording.seats[seat]} took the action {bad[0]}; the environment has {size} actions"
             return about("broken", says, next="count actions from 0, without the entries of another agent")
     return about("fine", "every recorded action is one of the environment's")
 
@@ -97,17 +106,28 @@ def own_views(recording: Recording, env: "ParallelEnv", seed: int) -> Iterator[F
 
 
 def seeds(env: "ParallelEnv", seed: int) -> Finding:
-    """Is an episode without a seed a new one?"""
-    about = partial(Finding, "new episodes", "random streams: envs", "exact")
-    several = [_kept(env.reset(seed=seed + number)[0]) for number in range(RESETS)]
-    if all(_same(several[0], other) for other in several[1:]):
-        return about("not enough evidence", f"all {RESETS} seeds begin alike, as in a game with one start")
+    """Is an episode without a seed a new one?
+
+    Of the starts of other seeds, some differ from the first one. If starts without a seed are drawn as those are, the
+    probability that all that differ have a seed is that of Fisher's exact test.
+    """
+    threshold = f"broken if the equal starts have a probability below {LEVEL:g} by Fisher's exact test"
+    about = partial(Finding, "new episodes", "random streams: envs", "test", threshold=threshold)
+    others = [_kept(env.reset(seed=seed + number)[0]) for number in range(1, SEEDS + 1)]
     first = _kept(env.reset(seed=seed)[0])
-    again = [_kept(env.reset()[0]) for _ in range(RESETS)]
-    if all(_same(first, other) for other in again):
-        says = f"{RESETS} resets without a seed begin as the episode before, though other seeds begin otherwise"
-        return about("broken", says, next="seed once, and let a reset without a seed go on with the random numbers")
-    return about("fine", "resets without a seed begin new episodes")
+    differ = sum(not _same(first, other) for other in others)
+    if not differ:
+        return about("not enough evidence", f"all {SEEDS + 1} seeds begin alike, as in a game with one start")
+    for resets in range(1, MOST_RESETS + 1):
+        if not _same(first, env.reset()[0]):
+            return about("fine", "resets without a seed begin new episodes")
+        if math.comb(SEEDS, differ) < LEVEL * math.comb(SEEDS + resets, differ):
+            says = f"{resets} resets without a seed begin as the episode before; {differ} of {SEEDS} other seeds do not"
+            advice = "seed once, and let a reset without a seed go on with the random numbers"
+            return about("broken", says, next=advice)
+    says = f"{MOST_RESETS} resets without a seed begin as the episode before, which may be chance: so do "
+    advice = "look at how reset(seed=None) draws its start"
+    return about("not enough evidence", f"{says}{SEEDS - differ} of {SEEDS} other seeds", next=advice)
 
 
 def same_seed(env: "ParallelEnv", seed: int) -> Finding:

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from hopplus_doctor.answer import Finding, Picture, Verdict
-from hopplus_doctor.ask import absent, by_seat, judged_equal, scale, share_words, unanswered
+from hopplus_doctor.ask import absent, by_seat, in_game, judged_equal, scale, share_words, unanswered
 from hopplus_doctor.recording import Recording
 
 OTHERS_ASK = "are the opponent models trained on what co-players did, and do they predict?"
@@ -102,13 +102,14 @@ def labels(recording: Recording) -> Finding:
     there = recording.get("others", "in_game")
     counted = np.ones(given.shape, bool) if learned is None else learned.copy()
     counted = counted if there is None else counted & there
-    true = np.empty_like(given)
+    true, played = np.empty_like(given), in_game(recording, "real", actions.shape)
     for seat in range(num_seats):
         if order == "ego":
             row = [(seat + ahead) % num_seats for ahead in range(1, num_seats)]
         else:
             row = [other for other in range(num_seats) if other != seat]
         true[:, seat] = np.moveaxis(actions[:, row], 1, -1)
+        counted[:, seat] &= np.moveaxis(played[:, row], 1, -1) & played[:, seat][..., None]
     wrong, hint = given != true, ""
     if (wrong & counted).any():
         moved = {
@@ -187,6 +188,10 @@ def recall(predicted: np.ndarray, actions: np.ndarray, counted: np.ndarray) -> F
     flat, taken = predicted[counted], actions[counted]
     shares = np.bincount(taken, minlength=flat.shape[-1]) / len(taken)
     common = [action for action in range(flat.shape[-1]) if shares[action] >= COMMON]
+    threshold = f"suspicious below {FORGOTTEN:g}, broken below {LOST:g}, for actions of {COMMON:.0%} or more"
+    about = partial(Finding, "recall of actions", "others", "judgement", threshold=threshold)
+    if not common:
+        return about("not enough evidence", f"no action is taken in {COMMON:.0%} of the steps or more")
     held = {action: float(flat[taken == action, action].mean() / shares[action]) for action in common}
     labels_ = tuple(f"action {action}" for action in common)
     picture = Picture(
@@ -195,12 +200,10 @@ def recall(predicted: np.ndarray, actions: np.ndarray, counted: np.ndarray) -> F
         labels_,
         {"ratio": list(held.values())},
     )
-    threshold = f"suspicious below {FORGOTTEN:g}, broken below {LOST:g}, for actions of {COMMON:.0%} or more"
-    about = partial(Finding, "recall of actions", "others", "judgement", threshold=threshold, picture=picture)
     worst = min(common, key=held.__getitem__)
     says = f"where action {worst} ({shares[worst]:.0%}) is taken, it has {held[worst]:.2f} times its frequency"
     verdict: Verdict = "broken" if held[worst] < LOST else "suspicious" if held[worst] < FORGOTTEN else "fine"
-    return about(verdict, says, next="look at the opponent data: is the action in it, with its label?")
+    return about(verdict, says, next="look at the opponent data: is the action in it, with its label?", picture=picture)
 
 
 def calibration(predicted: np.ndarray, actions: np.ndarray) -> Finding:
@@ -242,6 +245,13 @@ def world(recording: Recording) -> Iterator[Finding]:
             )
             continue
         counted = np.ones(came.shape[:4], bool) if valid is None else valid
+        if not counted.any():
+            says, threshold = f"world/valid leaves out every one of the predicted {name}", "none: no step is valid"
+            advice = "record steps that came before the episode ended"
+            yield Finding(
+                f"predicted {name}", part, "judgement", "not enough evidence", says, next=advice, threshold=threshold
+            )
+            continue
         if not np.isfinite(predicted[counted]).all():
             says = f"predicted {name} are not finite"
             yield Finding(
