@@ -52,3 +52,4 @@ def test_the_first_rung_with_the_symptom_is_blamed():
 def test_a_seat_that_gets_more_is_a_symptom():
     assert np.allclose(symptom_of(recorded(0.1, seats=(2.0, 1.0, 1.5)), "seats"), 1 / 1.5, rtol=0.05)
     assert symptom_of(recorded(0.1), "seats").max() < 1e-9
+    assert np.allclose(symptom_of(recorded(0.1, seats=(3.0, -3.0)), "seats"), 2, rtol=0.01)

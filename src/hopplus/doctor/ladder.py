@@ -35,7 +35,7 @@ RUNGS = {
 }
 """The rungs, and the module that each adds and blames."""
 MATTERS: dict[Symptom, float] = {"value_loss": 0.5, "seats": 0.1, "return": 0.1}
-"""The smallest effect that matters: shares of plain PPO's value loss, of the mean return, and of PPO's return."""
+"""The smallest effect that matters: shares of PPO's value loss, of the mean absolute return, and of PPO's return."""
 WORDS: dict[Symptom, str] = {
     "value_loss": "value loss on real data",
     "seats": "distance of the best seat from the worst",
@@ -129,7 +129,7 @@ def _rung(name: str, sharing: str, symptom: Symptom, base: np.ndarray, values: n
     effect = difference_interval(values / scale, base / scale)
     p_value = _p_value(values, base) if len(base) > 1 else 1.0
     says = f"{WORDS[symptom]} with {name}: {values.mean():.3g}; of plain PPO: {base.mean():.3g}"
-    unit = "of the mean return" if symptom == "seats" else "of plain PPO's"
+    unit = "of the mean absolute return" if symptom == "seats" else "of plain PPO's"
     test = Significance(p_value, MATTERS[symptom])
     worse = Interval(max(effect.estimate, 0.0), effect.low, effect.high)
     return Finding(f"{name}, {sharing}", RUNGS[name], "test", "fine", says, worse, unit, test, picture)
@@ -145,7 +145,7 @@ def symptom_of(record: Recorded, symptom: Symptom) -> Float64[np.ndarray, " seed
     """The size of the symptom at the end of training, for each seed; greater is worse."""
     if symptom == "value_loss":
         return final_means(record, "policy/value_loss_real")
-    returns = final_means(record, RETURN_TAG)
     if symptom == "return":
-        return -returns
-    return np.ptp(final_by_seat(record), axis=1) / np.maximum(np.abs(returns), 1e-9)
+        return -final_means(record, RETURN_TAG)
+    by_seat = final_by_seat(record)
+    return np.ptp(by_seat, axis=1) / np.maximum(np.abs(by_seat).mean(axis=1), 1e-9)

@@ -7,11 +7,12 @@ import numpy as np
 from scipy.stats import t as student
 
 from hopplus_doctor.answer import Finding, Picture, Significance
+from hopplus_doctor.seat_differences import scale_of
 from hopplus_doctor.statistics import Interval, page_trend
 
 LEAST_SEEDS = 3
 MATTERS = 0.1
-"""The smallest difference of a seat that matters, as a share of the mean return."""
+"""The smallest difference of a seat that matters, as a share of the mean absolute return."""
 
 
 def stands_out(values: np.ndarray) -> tuple[int, Interval, float]:
@@ -46,9 +47,9 @@ def _errors(values: np.ndarray) -> np.ndarray:
 
 
 def over_mean(values: np.ndarray) -> np.ndarray:
-    """The difference from the seed's mean, as a share of the mean of all."""
+    """The difference from the seed's mean, as a share of the mean absolute value: the mean of a zero-sum game is 0."""
     of_seed = values.mean(axis=tuple(range(1, values.ndim)), keepdims=True)
-    return (values - of_seed) / max(abs(float(values.mean())), 1e-9)
+    return (values - of_seed) / max(scale_of(values), 1e-9)
 
 
 def returns_of_seeds(blocks: np.ndarray, names: tuple[str, ...], suffix: str, advice: str) -> Iterator[Finding]:
@@ -59,9 +60,11 @@ def returns_of_seeds(blocks: np.ndarray, names: tuple[str, ...], suffix: str, ad
     seat, effect, p_value = stands_out(over)
     more = "more" if effect.estimate > 0 else "less"
     says = f"{names[seat]} gets {abs(effect.estimate):.1%} {more} than the mean of all seats{suffix}"
-    about = partial(
-        Finding, module="seats", kind="test", verdict="fine", unit="of the mean", picture=picture, next=advice
-    )
+    unit = "of the mean"
+    if scale_of(blocks) > abs(blocks.mean()) * (1 + 1e-9):
+        unit = "of the mean absolute return"
+        says = f"{names[seat]} gets {more} than the mean of all seats{suffix}, by {abs(effect.estimate):.1%} {unit}"
+    about = partial(Finding, module="seats", kind="test", verdict="fine", unit=unit, picture=picture, next=advice)
     yield about(f"returns{suffix}", says=says, effect=effect, test=Significance(p_value, MATTERS))
     if blocks.shape[1] > 2:
         trend = page_trend(blocks)
