@@ -145,6 +145,23 @@ def test_a_seat_that_always_wins_shows_over_seeds(tmp_path):
     assert alarms(folders) == {"returns": "seats"} and alarms(folders[:2]) == {}
 
 
+def test_several_tags_of_one_meaning_are_one_seed(tmp_path):
+    """A return of training and one of evaluation, in two logs: two seeds are not four."""
+    both = {f"{where}/ep_rew_mean/player_{seat}": lambda t, s=seat: s + t for where in "ab" for seat in (1, 2)}
+    folders = [write_events(tmp_path / str(seed), both, noise=1e-3 * (seed + 1)) for seed in range(3)]
+    examination, _ = examine_logs(folders[:2])
+    (finding,) = [finding for finding in examination.findings if finding.check == "returns"]
+    assert finding.verdict == "not enough evidence"
+    assert alarms(folders) == {"returns": "seats"}
+
+
+def test_an_explained_variance_may_be_unknown_but_not_to_the_end(tmp_path):
+    begins = TAGS | {"losses/explained_variance": lambda t: t if t else float("nan")}
+    assert alarms([write_events(tmp_path / "begins", begins)]) == {}
+    stays = TAGS | {"losses/explained_variance": lambda t: t if t < 0.5 else float("nan")}
+    assert alarms([write_events(tmp_path / "stays", stays)]) == {"finite losses/explained_variance": "critic"}
+
+
 def test_the_mapping_is_shown_written_and_read_again(tmp_path, capsys):
     log = write_events(tmp_path / "log", {"alice": lambda t: t, "vl": lambda _: float("inf")})
     path = tmp_path / "tags.toml"

@@ -23,7 +23,15 @@ CLIPPED, MOVED = 0.5, 0.2
 """A clip fraction, and a KL divergence, above which updates are too large."""
 COLLAPSED = 0.02
 """The share of the first entropy below which a policy has collapsed."""
-PARTS = {"value_loss": "critic", "others_loss": "others", "world_loss": "world", "return": "rewards"}
+PARTS = {
+    "value_loss": "critic",
+    "explained_variance": "critic",
+    "others_loss": "others",
+    "world_loss": "world",
+    "return": "rewards",
+}
+MAY_BE_UNKNOWN = ("return", "explained_variance")
+"""Roles that have no number in some updates: no episode ended, or the targets did not vary."""
 MAPPED = "mapped"
 Logs = Mapping[str, Curve]
 Meanings = Mapping[str, Meaning | None]
@@ -57,12 +65,19 @@ def examine_logs(
 
 
 def curves_of(logs: Sequence[Logs], mapping: Meanings, role: str) -> dict[str | None, list[Curve]]:
-    """For each seat (None: all together) the curves of a role, one for each seed that has it."""
-    found: dict[str | None, list[Curve]] = {}
+    """For each seat (None: all together) the curves of a role, one for each seed that has it.
+
+    Where several tags of a log mean the same, the first of the mapping counts.
+    """
+    tags: dict[str | None, list[str]] = {}
     for tag, meaning in mapping.items():
         if meaning is not None and meaning.role == role:
-            found.setdefault(meaning.seat, []).extend(log[tag] for log in logs if tag in log)
-    return found
+            tags.setdefault(meaning.seat, []).append(tag)
+    found = {
+        seat: [next((log[tag] for tag in of_seat if tag in log), None) for log in logs]
+        for seat, of_seat in tags.items()
+    }
+    return {seat: [curve for curve in curves if curve is not None] for seat, curves in found.items()}
 
 
 def last(curve: Curve) -> float:
@@ -96,9 +111,9 @@ def finite(logs: Sequence[Logs], mapping: Meanings) -> Iterator[Finding]:
             if meaning is None or tag not in log:
                 continue
             bad = ~np.isfinite(log[tag].values)
-            # a mean over no episodes is logged as NaN; only a series that stays so, or is infinite, is a fault
+            # a mean over no episodes, or a share of no variance, is NaN; only one that stays so, or inf, is a fault
             stays = bad[-max(1, len(bad) // 10) :].all() or np.isinf(log[tag].values).any()
-            if bad.any() and (meaning.role != "return" or stays):
+            if bad.any() and (meaning.role not in MAY_BE_UNKNOWN or stays):
                 part = PARTS.get(meaning.role.split("_real")[0].split("_imagined")[0], "policy")
                 step = log[tag].steps[int(bad.argmax())]
                 says = f"{tag} is not finite from step {step:,.0f} on, in {bad.mean():.0%} of its entries"
