@@ -26,6 +26,8 @@ from typing import Any
 
 from scipy.stats import norm
 
+from hopplus_doctor.answer import SUSPICIOUS_BELOW
+
 QUICK = ("mpe2.simple_spread_v3", "lbforaging.Foraging-8x8-3p-3f-v3", "jaxmarl:coin_game")
 LIBRARIES = ("mpe2", "pettingzoo", "magent2", "lbforaging", "rware", "jaxmarl", "jumanji")
 PATIENCE = 420.0
@@ -58,30 +60,40 @@ def examined(name: str, seconds: float, seed: int) -> dict[str, Any]:
         answer = examine_game(make(name), name, seconds=seconds, seed=seed)
     tested = [finding for finding in answer.findings if finding.check.startswith("returns") and finding.effect]
     tested = [finding for finding in tested if "trend" not in finding.check]
+    num_tests = sum(finding.test is not None for finding in answer.findings)
     alarms = [finding for finding in answer.findings if finding.verdict in ("suspicious", "broken")]
     return {
         "env": name,
         "verdict": answer.verdict,
         "alarms": [f"{finding.check}: {finding.says}" for finding in alarms],
-        "groups": [_effect(finding) for finding in tested],
+        "groups": [_effect(finding, num_tests) for finding in tested],
         "says": [f"{finding.check}: {finding.says}" for finding in answer.findings],
         "seconds": round(time.perf_counter() - started, 1),
     }
 
 
-def _effect(finding: Any) -> dict[str, Any]:
+def detectable(half: float, matters: float, *, seats: int, tests: int) -> float:
+    """The smallest difference that is found so often, given half the length of the interval of the difference.
+
+    It is found if the estimate is at least what matters, and its p-value is below the level after Holm's adjustment.
+    """
+    level = SUSPICIOUS_BELOW / (2 * seats)
+    error = half / float(norm.isf(level))
+    return max(matters, error * float(norm.isf(level / tests))) + error * float(norm.isf(1 - POWER))
+
+
+def _effect(finding: Any, tests: int) -> dict[str, Any]:
     """The difference of the agent that stands out, in the unit of returns, and what would have been found."""
     effect, matters = finding.effect, finding.test.matters
     half = effect.high - effect.estimate
     seats = len(finding.picture.labels)
-    quantile = float(norm.isf(0.0025 / seats))
     size = matters / 0.02  # what matters is 2% of the mean absolute return
-    detectable = max(matters, half * (1 + float(norm.isf(1 - POWER)) / quantile))
     return {
         "check": finding.check,
         "agents": seats,
+        "tests": tests,
         "effect": {"estimate": effect.estimate / size, "low": effect.low / size, "high": effect.high / size},
-        "detectable": detectable / size,
+        "detectable": detectable(half, matters, seats=seats, tests=tests) / size,
     }
 
 

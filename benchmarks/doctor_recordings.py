@@ -69,11 +69,12 @@ def timed_recorder() -> Iterator[list[float]]:
         yield spent
 
 
-def overhead(loop: ModuleType, folder: Path, updates: int) -> float:
-    """The recorder's share of the CPU time of a clean training, at the setting that finds the faults."""
+def overhead(loop: ModuleType, folder: Path, trainings: int) -> float:
+    """The recorder's share of the CPU time of clean trainings, at the setting that finds the faults."""
     started = time.process_time()
     with timed_recorder() as spent:
-        loop.train(folder / "overhead", seed=0, updates=updates)
+        for seed in range(trainings):
+            loop.train(folder / f"overhead_{seed}", seed=seed, fault=None)
     return spent[0] / (time.process_time() - started)
 
 
@@ -92,7 +93,7 @@ def measure(names: tuple[str, ...], *, quick: bool) -> dict:
             for seed in range(1 if quick else CLEAN):
                 clean.append(examined(loop, Path(folder), None, seed=100 + seed))
                 print_row(clean[-1])
-            share = overhead(loop, Path(folder), 10 if quick else 100)
+            share = overhead(loop, Path(folder), 1 if quick else CLEAN)
         named = sum(row["blamed"][:1] == [row["part"]] for row in rows)
         alarms = [row["verdict"] for row in clean]
         result["loops"][name] = {

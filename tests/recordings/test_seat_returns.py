@@ -23,7 +23,8 @@ def test_returns_of_one_sign_are_shares_of_their_mean(shape):
 def test_a_small_difference_in_a_zero_sum_game_is_no_alarm():
     """Every player gets about 1 or -1; the first 2% more than the mean, in every seed."""
     draws = np.random.default_rng(0).normal(0, 1e-3, (5, 2))
-    returns = np.tile([[1.0, -1.0], [-1.0, 1.0]], (3, 1))[:5] + [[0.02, -0.02]] + draws - draws.mean(1, keepdims=True)
+    returns = np.tile([[1.0, -1.0], [-1.0, 1.0]], (3, 1))[:5] + np.array([[0.02, -0.02]])
+    returns += draws - draws.mean(1, keepdims=True)
     assert abs(returns.mean()) < 1e-12
     finding = findings(returns)[0]
     assert finding.verdict not in ("suspicious", "broken") and finding.effect is not None
