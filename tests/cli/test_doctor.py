@@ -79,6 +79,8 @@ def test_a_run_is_a_question_of_its_own():
         ("doctor nowhere", "nowhere"),
         ("doctor game stag-hunt-4x4 --alike all", "--alike is for --env"),
         ("doctor game --env named_env:named", "add --alike all"),
+        ("doctor fault one_random_stream study run no.toml --out no", "have no fault; give a command that trains here"),
+        ("doctor fault one_random_stream doctor ladder no --out no", "have no fault; give a command that trains here"),
         (
             "doctor fault nothing games",
             "there is no fault 'nothing'; the faults are tie_to",

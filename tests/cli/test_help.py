@@ -19,9 +19,9 @@ GROUPS = {
     "fcp": FOR_ALL | {"population"},
     "omg": FOR_ALL | OF_OTHERS | {"goals"},
     "direct_om": FOR_ALL | OF_OTHERS | {"planning"},
-    "hop": FOR_ALL | OF_OTHERS | {"goals", "planning", "utilities"},
+    "hop": FOR_ALL | OF_OTHERS | {"goals", "planning"},
     "hop_plus": FOR_ALL | OF_OTHERS | {"goals", "replay", "world", "world-training", "imagination", "utilities"},
-    "hop_plus_search": FOR_ALL | OF_OTHERS | {"goals", "planning", "replay", "world", "world-training", "utilities"},
+    "hop_plus_search": FOR_ALL | OF_OTHERS | {"goals", "planning", "replay", "world", "world-training"},
     "hop_plus_notes": FOR_ALL | OF_OTHERS | {"goals", "replay", "world", "world-training", "imagination"},
 }
 MOST = {

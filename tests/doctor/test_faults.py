@@ -3,19 +3,30 @@
 from dataclasses import replace
 
 import jax
+import numpy as np
 import pytest
 
 from hopplus.doctor import imagined_rollout_checks, rollout_checks, update_checks
 from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.doctor.faults import FAULTS, switched_on
+from hopplus.doctor.recording import recorded_steps, recorder_of
 from hopplus.games import contract
 from hopplus.games.presets import make
-from hopplus.learning.config import ImaginationConfig, ModellingConfig, PPOConfig, ReplayConfig, WorldTrainingConfig
+from hopplus.learning.config import (
+    ImaginationConfig,
+    ModellingConfig,
+    PPOConfig,
+    ReplayConfig,
+    UtilitiesConfig,
+    WorldTrainingConfig,
+)
 from hopplus.learning.learner import init
 from hopplus.models.config import ActorCriticConfig, GoalsConfig, OthersConfig, WorldConfig
 from hopplus.runs.agents import learner_of
 from hopplus.runs.config import RunConfig
 from hopplus.runs.training import seed_keys
+from hopplus_doctor import target_questions
+from hopplus_doctor.recording import read_recording
 
 SMALL = {"hidden": 8, "evidence": 4}
 
@@ -104,6 +115,26 @@ def test_where_nothing_is_wrong_nothing_is_found(agent, tmp_path):
     examined = small_run(agent, tmp_path)
     possible = [name for name in FAULTS if FAULTS[name].agent == agent and not FAULTS[name].game]
     assert {name: asked(name, examined).verdict for name in possible} == dict.fromkeys(possible, "fine")
+
+
+@jax.debug_key_reuse(False)
+def test_hidden_utilities_are_no_fault(tmp_path):
+    """Seats that are paid for one event, or act at random, as in the default hop_plus on 8x8."""
+    examined = small_run("omg", tmp_path)
+    opponents = replace(examined.learner.opponents, goals=GoalsConfig(kind="hindsight", **SMALL))
+    share = UtilitiesConfig(share=0.75, own=0.2)
+    learner = replace(examined.learner, opponents=opponents, utilities=share, rollout_steps=48)
+    examined = ExaminedRun(tmp_path, replace(examined.config, learner=learner))
+    start = jax.jit(jax.vmap(lambda key: init(examined.learner, examined.task, key=key)))
+    examined.__dict__["_last"] = 0, start(seed_keys(examined.config))
+    (experience,) = examined.experience
+    assert {0, 1, 2, 3} <= set(np.asarray(experience.steps.kinds).ravel().tolist())
+    assert rollout_checks.samples(examined).verdict == "fine"
+    assert [each.verdict for each in rollout_checks.targets(examined)] == ["fine", "fine"]
+    recorder = recorder_of(examined, tmp_path / "recording")
+    recorder.record(0, "real", **recorded_steps(examined, experience))
+    found = list(target_questions.ask(read_recording(recorder.save())))
+    assert found and {each.verdict for each in found} <= {"fine", "not enough evidence"}
 
 
 @pytest.mark.parametrize(("name", "promise"), [("tie_to_the_lowest_seat", "seats"), ("spawn_bias", "spawns")])

@@ -103,6 +103,8 @@ def test_a_critic_that_still_learns_is_no_alarm(by_update, rising, tmp_path):
         ([1.0, 1.0, 9.0], "not enough evidence"),  # one seed of three
         ([11.0, 13.0, 15.0], "suspicious"),
         ([5.0], "suspicious"),
+        ([-5.0, -5.0, -5.0], "suspicious"),  # the other sign is no less wrong
+        ([-1.0, -1.0, -1.0], "fine"),
     ],
 )
 def test_what_is_compared_with_a_chosen_ratio_is_a_judgement(imagined, verdict, tmp_path):

@@ -12,6 +12,7 @@ from hopplus.doctor.while_training import Checkup
 from hopplus.report.page import page
 from hopplus.runs import train
 from hopplus.runs.records import read_run
+from hopplus_doctor.answer import Answer, Finding, Significance
 from runs import tiny
 
 
@@ -70,6 +71,18 @@ def test_a_policy_that_is_never_updated_is_said_at_the_first_checkpoint(config, 
 def test_parameters_that_are_not_finite_are_found():
     sums, finite = while_training.checksums_of([{"weight": np.array([[[1.0, np.nan]]])}, (), None])
     assert sums.shape == (1, 3, 1) and not finite
+
+
+def test_a_longer_run_has_no_more_false_alarms():
+    """Checkups test at shares of the level that sum to less than one."""
+    finding = Finding("returns", "seats", "test", "fine", "", test=Significance(1e-6, 0.1))
+    answer = Answer("seats", "?", (finding,))
+    levels = []
+    for number in range(1, 1000):
+        (adjusted,) = while_training._for_many_checkups(answer, number).findings
+        assert adjusted.test is not None
+        levels.append(1e-6 / adjusted.test.p_value)
+    assert levels[0] == pytest.approx(0.5) and 0.99 < sum(levels) < 1
 
 
 def test_it_waits_when_it_has_taken_its_share(config, tmp_path, monkeypatch):

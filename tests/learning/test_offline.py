@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from hopplus.games.lineups import read_policies
+from hopplus.games.presets import make
 from hopplus.games.rollout import play_episode
 from hopplus.learning import offline
 from hopplus.learning.offline import Cast, make_episodes, play_cast, read, save, script_predictions, scripts_of, views
 from hopplus.learning.pretrain_config import PretrainConfig, Recipe
-from hopplus.learning.pretraining import check_data
+from hopplus.learning.pretraining import _labels, check_data
 from learning.played import GAME
 
 RECIPE = Recipe(game="learning.played:small_hunt", types=("nearest_hare", "patient_stag(1)", "random"), samples=400)
@@ -207,3 +208,20 @@ def check(config):
 def test_a_recipe_that_makes_no_sense_is_refused(recipe, message):
     with pytest.raises(ValueError, match=message):
         check(PretrainConfig(data=recipe))
+
+
+def test_events_that_rewards_do_not_tell_are_recorded(monkeypatch, tmp_path):
+    """Coins of its own and of others: a player is paid for both."""
+    monkeypatch.setattr(offline, "EPISODES_AT_ONCE", 8)
+    recipe = Recipe(game="coins-3x3", types=("any_coins", "random"), samples=400)
+    game, episodes = make(recipe.game), jax.tree.map(jnp.asarray, make_episodes(recipe))
+    config = PretrainConfig(data=recipe)
+    labels = _labels(config, game, episodes, views(game, episodes)[1])
+    assert {0, 1} <= set(np.asarray(labels[episodes.in_game]).tolist())
+    save(episodes, tmp_path / "with.npz")
+    np.testing.assert_array_equal(read(tmp_path / "with.npz", game).events, episodes.events)
+    without = replace(episodes, events=None)
+    save(without, tmp_path / "without.npz")
+    assert read(tmp_path / "without.npz", game).events is None
+    with pytest.raises(ValueError, match="do not tell which events of coins happened"):
+        _labels(config, game, without, views(game, without)[1])

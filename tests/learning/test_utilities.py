@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from hopplus.agents.config import PlanningConfig
 from hopplus.core.numerics import LEAST
 from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup
+from hopplus.games.lineups import read_policies
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning import episodes, learner, replay, utilities
 from hopplus.learning.config import ReplayConfig, UtilitiesConfig
@@ -45,7 +47,13 @@ def played():
             env_key=jax.random.key(1),
             with_transitions=True,
         )
-        return envs, steps, learner.policy_batch(CONFIG, TASK, state.episodes, steps, last)
+        return (
+            envs,
+            steps,
+            learner.policy_batch(
+                TASK, learner.with_learned_rewards(CONFIG, TASK, state.episodes, steps), last, CONFIG.ppo
+            ),
+        )
 
     return jax.device_get(play(jax.random.key(0)))
 
@@ -92,6 +100,29 @@ def test_other_co_players_are_met_for_the_first_time():
     np.testing.assert_allclose(steps.goals[:, 1:][changed], np.broadcast_to(first, steps.goals[:, 1:][changed].shape))
     same = steps.goals[:, 1:][begins & ~changed]
     assert len(same) and np.abs(same - first).max() > 0.05
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_seats_that_do_not_learn_have_no_hidden_utility(count):
+    """With co-players that are given: of the others, nobody is paid for an event."""
+    policies = read_policies(",".join(["nearest_stag", "nearest_hare", "random"][:count]), GAME)
+    task, config = Task(GAME, Lineup(policies), 4), replace(CONFIG, envs=4, rollout_steps=2)
+
+    def play(key):
+        state = learner.init(config, task, key=key)
+        steps = learner.play(config, task, state).steps
+        return steps.kinds, steps.all_kinds, utilities.reached(GAME.spec, steps)
+
+    kinds, all_kinds, reached = jax.eval_shape(play, jax.random.key(0))
+    assert kinds.shape == (4, 2, GAME.num_players - count) and all_kinds.shape == (4, 2, GAME.num_players)
+    assert {*reached} == {f"utilities/{event.name}" for event in GAME.spec.events}
+
+
+def test_planning_seats_have_none():
+    planning = replace(CONFIG, planning=PlanningConfig(kind="one_step"))
+    with pytest.raises(ValueError, match=r"have no hidden utilities; leave out --utilities\.share"):
+        planning.check()
+    CONFIG.check()
 
 
 def test_a_seat_is_paid_for_its_own_event_only():

@@ -1,13 +1,17 @@
 """A run is initialised from another one, seed by seed, or raises with the reason why it cannot be."""
 
+import shutil
 from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 
+from hopplus.agents.config import OpponentsConfig
 from hopplus.learning import learner
-from hopplus.models.config import ActorCriticConfig
+from hopplus.learning.config import UtilitiesConfig
+from hopplus.models.config import ActorCriticConfig, GoalsConfig, OthersConfig
+from hopplus.runs import init_from
 from hopplus.runs.config import RunConfig
 from hopplus.runs.init_from import check_init_from, with_init_from
 from hopplus.runs.oracles import what_it_saw
@@ -64,3 +68,25 @@ def test_what_does_not_fit_is_said(first, tmp_path):
         check_init_from(begin(first, learner=shared))
     with pytest.raises(ValueError, match=r"config\.json"):
         check_init_from(begin(tmp_path / "nothing"))
+
+
+def test_hidden_utilities_must_be_in_both_runs(first, monkeypatch):
+    goals = OpponentsConfig(GoalsConfig(kind="hindsight"), OthersConfig(models="shared"))
+    plain = replace(begin(first).learner, opponents=goals)
+    mixed = replace(plain, utilities=UtilitiesConfig(share=0.5))
+    for own, other, share in ((plain, mixed, "0.75"), (mixed, plain, "0")):
+        monkeypatch.setattr(init_from, "read_config", lambda _, other=other: replace(begin(first), learner=other))
+        with pytest.raises(ValueError, match=rf"hidden utilities, .*; give --utilities\.share {share}, or another"):
+            check_init_from(replace(begin(first), learner=own))
+
+
+def test_a_run_that_has_begun_does_without_its_source(first, tmp_path, monkeypatch):
+    compile_rarely(monkeypatch)
+    source = tmp_path / "source"
+    shutil.copytree(first, source)
+    settings = begin(source)
+    train(settings, tmp_path / "run")
+    shutil.rmtree(source)
+    assert train(settings, tmp_path / "run").num_updates == 1
+    with pytest.raises(ValueError, match=r"config\.json"):
+        train(settings, tmp_path / "other")

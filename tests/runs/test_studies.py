@@ -14,9 +14,10 @@ import pytest
 
 from hopplus.cli.main import main
 from hopplus.runs import train
-from hopplus.runs.studies import Question, Study, open_study, read_study, run_study
+from hopplus.runs.records import Recorded
+from hopplus.runs.studies import Question, Study, open_study, read_study, run_study, summary
 from hopplus.runs.studies.cluster import failure_file
-from hopplus.runs.studies.study import slug, write_study
+from hopplus.runs.studies.study import RETURNS, Trial, slug, write_study
 from hopplus.runs.studies.summary import answer, state_of, summarise
 from hopplus_doctor.statistics import improvement, improvement_interval, interquartile_mean
 from runs.ray_cluster import Killer, small_study
@@ -122,6 +123,31 @@ def undisturbed(tmp_path_factory):
     for trial in study.all_trials():  # with one checkpoint: to write those that only a killed run needs takes longest
         train(replace(trial.config, checkpoint_every=trial.config.num_updates), out / trial.place)
     return out
+
+
+def test_results_of_other_settings_are_not_taken_for_those_that_are_asked(undisturbed):
+    study, written = small_study(trials=1, updates=120), (undisturbed / "study.json").read_text()
+    plain = study.variants["plain"]
+    other = replace(plain, learner=replace(plain.learner, ppo=replace(plain.learner.ppo, learning_rate=0.5)))
+    with pytest.raises(ValueError, match=r"holds a run with --ppo.learning-rate .*, not 0.5; .* with --out"):
+        run_study(replace(study, variants=study.variants | {"plain": other}), undisturbed)
+    assert (undisturbed / "study.json").read_text() == written
+
+
+def test_trials_may_end_early_at_different_updates(monkeypatch, tmp_path):
+    study = Study("lengths differ", {"only": config(updates=10, seeds=1)}, 2)
+    lengths = {"0": 10, "1": 5}
+
+    def recorded(folder):
+        steps = np.arange(1, lengths[folder.name] + 1)
+        return Recorded("run", {}, steps, {RETURNS: steps[:, None].astype(float)}, {}, None)
+
+    monkeypatch.setattr(summary, "read_run", recorded)
+    monkeypatch.setattr(Trial, "is_done", lambda *_: True)
+    curve = summary.read_curve(study, tmp_path, "only", RETURNS)
+    assert curve is not None and curve.values.shape == (10, 2) and curve.env_steps.tolist() == list(range(1, 11))
+    assert np.isnan(curve.values[5:, 1]).all() and curve.values[4].tolist() == [5, 5]
+    assert curve.scores.tolist() == [9.5, 5.0]  # each over the last fifth of its own training
 
 
 def test_what_is_done_is_not_done_again(undisturbed):

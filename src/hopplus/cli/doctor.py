@@ -62,9 +62,14 @@ def run_with_fault(asked: WithFault) -> int:
     """Run a command with a fault switched on."""
     from hopplus.cli.main import main
 
+    typed = shlex.split(asked.command)
+    if typed[:1] == ["study"] or typed[:2] == ["doctor", "ladder"]:
+        raise ValueError(
+            "studies and ladders train in processes of their own, which have no fault; give a command that trains "
+            "here, as in `hopplus doctor fault NAME train ppo`"
+        )
     with switched_on(asked.name) as fault:
         print(f"with a fault: {fault.about}", flush=True)
-        typed = shlex.split(asked.command)
         game = ["--game", fault.game] if fault.game and typed[:1] == ["train"] else []
         return main([*typed, *game])
 

@@ -31,7 +31,7 @@ from hopplus.agents.player import Player
 from hopplus.doctor.examined_run import ExaminedRun, learned_params
 from hopplus.games.coplayers import PolicyState
 from hopplus.games.fields import Observation
-from hopplus.games.game import ego_order
+from hopplus.games.game import ego_order, overrides
 from hopplus.games.rollout import EnvState, Step, init_env, rollout
 from hopplus.learning.imagination import CoPlayerGoals, EgoGame, ImaginedPlayers, outputs_with
 from hopplus.learning.initial import by_seat, seats_of
@@ -41,6 +41,7 @@ from hopplus.learning.state import LearnerState
 from hopplus.learning.trust import depth_of
 from hopplus.models.actor_critic import PolicyNetwork
 from hopplus.models.learned_game import WorldState, from_view
+from hopplus.models.world import has_shared_board, viewed_fields
 from hopplus_doctor.statistics import Interval
 
 PARTS = ("reward", "transition", "termination", "co-players", "goals")
@@ -117,6 +118,12 @@ class PartlyTruePlayers(eqx.Module):
         true, beliefs = jax.vmap(act)(self.params, self.opponents, observations, legal, beliefs)
         is_ego = jnp.arange(len(modelled))[:, None] == 0
         return jnp.where(self.true[3] & ~is_ego, true, modelled), (output, (co_players, beliefs))
+
+
+def can_attribute(examined: ExaminedRun) -> bool:
+    """Whether the true game can go on from what a world of it shows: from a board that all seats share."""
+    game = examined.game
+    return has_shared_board(game.spec) and not viewed_fields(game.spec) and overrides(game, "from_view")
 
 
 def attribute(examined: ExaminedRun) -> Attribution:

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from hopplus.doctor import imagined_rollout_checks, rollout_checks
-from hopplus.doctor.attribution import Attribution, attribute
+from hopplus.doctor.attribution import Attribution, attribute, can_attribute
 from hopplus.doctor.examined_run import ExaminedRun
 from hopplus.doctor.progress import LONGER, learned
 from hopplus.runs.records import Recorded, final_by_seat, final_means, seat_tags
@@ -51,7 +51,7 @@ def ask(examined: ExaminedRun) -> Iterator[Finding]:
         if finding := check(examined):
             yield finding
     yield from sources(examined)
-    if examined.is_symmetric and not examined.learner.planning.is_used:
+    if examined.is_symmetric and can_attribute(examined) and not examined.learner.planning.is_used:
         yield blame(attribute(examined))
 
 
@@ -116,11 +116,12 @@ def _compared(examined: ExaminedRun, name: str, real: np.ndarray, imagined: np.n
 
 
 def _how_far(ratio: Interval) -> Verdict:
-    """One seed has no interval; then the ratio itself decides."""
-    at_least = ratio.estimate if np.isnan(ratio.low) else ratio.low
+    """By the size of the ratio, whatever its sign. One seed has no interval; then the ratio itself decides."""
+    size = abs(ratio.estimate)
+    at_least = size if np.isnan(ratio.low) else max(ratio.low, -ratio.high, 0.0)
     if at_least > FAR:
         return "broken" if at_least > VERY_FAR else "suspicious"
-    return "not enough evidence" if ratio.estimate > FAR else "fine"
+    return "not enough evidence" if size > FAR else "fine"
 
 
 def blame(attribution: Attribution) -> Finding:

@@ -80,9 +80,12 @@ def goals(examined: ExaminedRun) -> Finding | None:
     )
 
 
-def rewards(examined: ExaminedRun) -> Finding:
-    """Is every imagined reward one that the game can pay?"""
+def rewards(examined: ExaminedRun) -> Finding | None:
+    """Is every imagined reward one that the game can pay? Not asked if the game does not say which it can, or if the
+    world does not know it."""
     support = np.asarray(examined.game.spec.reward_support)
+    if not support.size or examined.learner.world.kind == "fields":
+        return None
 
     def outside(steps):
         return _distance(np.asarray(steps.rewards[..., 0]), support) > SAME_REWARD

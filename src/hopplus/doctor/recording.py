@@ -45,7 +45,7 @@ def recorded_steps(examined: ExaminedRun, experience: Experience) -> dict[str, n
     """The real steps of an update, with the axes seats, envs, time."""
     steps, batch, num_seats = experience.steps, experience.batch, examined.task.num_learning
     shape = np.shape(batch.values)
-    of_all = {"rewards": steps.rewards, "terminated": steps.terminated_after, "in_game": steps.in_game}
+    of_all = {"rewards": experience.rewards, "terminated": steps.terminated_after, "in_game": steps.in_game}
     of_learners = {
         "actions": batch.actions,
         "legal": batch.legal,

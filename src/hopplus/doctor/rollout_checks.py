@@ -91,11 +91,18 @@ def samples(examined: ExaminedRun) -> Finding:
 
 
 def _there(examined: ExaminedRun, experience: Experience) -> Bool[np.ndarray, "seats envs time"]:
-    """Whether a seat is in the game: on a board, whether it sees itself; otherwise as the rollout recorded it."""
+    """Whether a seat is in the game: on a board, whether it sees itself; otherwise as the rollout recorded it.
+
+    No policy learns from a seat that acts at random, for a hidden utility: it counts as absent.
+    """
     if not examined.has_board or examined.game.spec.walkers_return:
-        return _of_seats(examined, experience.steps.in_game)
-    planes, time = np.asarray(experience.batch.observation["planes"]), np.asarray(experience.batch.observation["time"])
-    return planes[..., 0].any(axis=(-1, -2)) & (time < 1)
+        there = _of_seats(examined, experience.steps.in_game)
+    else:
+        seen = experience.batch.observation
+        there = np.asarray(seen["planes"])[..., 0].any(axis=(-1, -2)) & (np.asarray(seen["time"]) < 1)
+    if experience.steps.kinds is None:
+        return there
+    return there & (_of_seats(examined, experience.steps.kinds) <= len(examined.game.spec.events))
 
 
 def _of_seats(examined: ExaminedRun, recorded: Array) -> np.ndarray:
@@ -117,7 +124,7 @@ def targets(examined: ExaminedRun) -> list[Finding]:
         paid, source = recorded, "the recorded rewards"
     for experience, rewards, true in zip(examined.experience, recorded, paid, strict=True):
         active = np.asarray(experience.batch.active)
-        expected = _targets(examined, experience, true)
+        expected = _targets(examined, experience, _with_utilities(examined, experience, true))
         off = np.abs(np.asarray(experience.batch.targets) - expected) > TOLERANCE * scale
         wrong_rewards += (active & (np.abs(rewards - true) > TOLERANCE * scale)).sum((1, 2))
         wrong_targets += (active & off).sum((1, 2)) / active.sum((1, 2)).clip(1) / len(examined.experience)
@@ -127,6 +134,17 @@ def targets(examined: ExaminedRun) -> list[Finding]:
         words = f"{wrong_rewards.max():.0f} steps of {{seat}} hold another reward than the rules pay it"
         findings.insert(0, _missed(examined, "rewards", source, wrong_rewards, words))
     return findings
+
+
+def _with_utilities(examined: ExaminedRun, experience: Experience, rewards: np.ndarray) -> np.ndarray:
+    """The rewards that seats learn from: a seat with a hidden utility is paid for its event alone."""
+    if experience.steps.kinds is None:
+        return rewards
+    kinds, learner = _of_seats(examined, experience.steps.kinds), examined.learner
+    events = np.moveaxis(np.asarray(experience.steps.events), -1, 0)[: len(examined.seats)]
+    of_kind = np.arange(1, events.shape[-1] + 1) == kinds[..., None]
+    paid = (events & of_kind).any(-1) * learner.utilities.reward * value_scale(examined.task)
+    return np.where(kinds == 0, rewards, paid)
 
 
 def _missed(examined: ExaminedRun, check: str, source: str, missed: np.ndarray, words: str) -> Finding:
@@ -238,9 +256,9 @@ def examples_after_leaving(examined: ExaminedRun) -> Finding | None:
 def alignment(examined: ExaminedRun) -> Finding | None:
     """Does each walker in a world's data move as its own action says? Measured by mutual information, per learner."""
     recorded = [experience.transitions for experience in examined.experience if experience.transitions is not None]
-    if not recorded:
-        return None
     spec = examined.game.spec
+    if not recorded or not world.has_shared_board(spec):
+        return None
     order = jnp.asarray(ego_order(spec.num_agents), jnp.int32)
     means, lead = np.zeros((spec.num_agents, spec.num_agents)), np.inf
     blamed = ""

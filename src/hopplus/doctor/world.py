@@ -42,9 +42,10 @@ def ask(examined: ExaminedRun) -> Iterator[Finding]:
     yield from moments(rate, transition, outcome)
     right = judged.figures["self-play"]["open_loop_exact"]
     yield rate("five steps", "world: board", right, "of boards are right after five predicted steps")
-    yield impossible(judged.impossible_drawn)
-    yield seats(rate, examined, transition)
-    yield where(run.game.spec, transition, outcome)
+    yield impossible(judged.impossible_drawn, examined.learner.world.kind)
+    if world.has_shared_board(run.game.spec):
+        yield seats(rate, examined, transition)
+        yield where(run.game.spec, transition, outcome)
 
 
 def predicted(spec: GameSpec, every: WorldModel, transition: Transition) -> Outcome:
@@ -102,11 +103,16 @@ def moments(rate: Callable[..., Finding], transition: Transition, outcome: Outco
     yield rate("ends", "world: ends", ends, "of the steps in which a seat leaves the game are predicted")
 
 
-def impossible(drawn: dict[str, int]) -> Finding:
-    """Are all sampled outcomes possible by the rules of the game?"""
+def impossible(drawn: dict[str, int], kind: str) -> Finding:
+    """Are all sampled outcomes possible by the rules of the game? A world of fields knows no rules."""
     total = sum(drawn.values())
     picture = Picture("bars", "impossible outcomes among the samples", tuple(drawn), {"count": list(drawn.values())})
     says = f"{total} impossible outcomes among the samples"
+    if kind == "fields":
+        says = f"{says}, which a world of fields may draw"
+        return Finding(
+            "impossible outcomes", "world: board", "judgement", "fine", says, picture=picture, threshold=NO_THRESHOLD
+        )
     about = partial(Finding, "impossible outcomes", "world: board", "exact", picture=picture)
     return about("broken" if total else "fine", says)
 

@@ -301,6 +301,8 @@ class LearnerConfig:
             raise ValueError("--imagination.held-out needs the game's events as goals; give --goals.kind hindsight")
         if self.utilities.is_used and not self.opponents.goals.has_labels:
             raise ValueError("--utilities.share needs the game's events as goals; give --goals.kind hindsight")
+        if self.utilities.is_used and self.planning.is_used:
+            raise ValueError("seats that plan in training have no hidden utilities; leave out --utilities.share")
         if self.planning.is_used:
             if not self.opponents.is_used:
                 raise ValueError("--planning.kind needs opponent models; give --others.models each or shared")

@@ -22,7 +22,7 @@ from hopplus.core.streams import at, at_each, with_keys, without_keys
 from hopplus.games.game import Game, ego_order
 from hopplus.games.rollout import EnvState
 from hopplus.learning import episodes, opponents, replay, utilities, worlds
-from hopplus.learning.config import LearnerConfig
+from hopplus.learning.config import LearnerConfig, PPOConfig
 from hopplus.learning.episodes import EpisodeStats
 from hopplus.learning.imagination import ImaginedPlayers, branches, branches_from_buffer, imagined_batch
 from hopplus.learning.initial import init as init
@@ -91,7 +91,8 @@ def play(config: LearnerConfig, task: Task, state: LearnerState) -> Experience:
     output = replace(output, beliefs=seats.goals.reset_counts(output.beliefs))
     envs = replace(envs, policy_state=(output, others_state))
     running, ended, num_ended = episodes.add_steps(state.episodes, steps)
-    batch = policy_batch(config, task, state.episodes, steps, last_values)
+    learned_steps = with_learned_rewards(config, task, state.episodes, steps)
+    batch = policy_batch(task, learned_steps, last_values, config.ppo)
     data = opponent_data(config, task.game, seats.opponents, state.envs, steps) if config.opponents.is_used else None
     buffer, transitions = replay.add_steps(config.replay, state.replay, steps)
     return Experience(
@@ -101,6 +102,7 @@ def play(config: LearnerConfig, task: Task, state: LearnerState) -> Experience:
         last_values=last_values,
         ended=ended,
         num_ended=num_ended,
+        rewards=learned_steps.rewards,
         batch=batch,
         opponent_data=data,
         goal_data=first_envs(data, config.modelling.goal_envs) if config.opponents.goals.is_latent else None,
@@ -121,16 +123,19 @@ def with_next_kinds(config: LearnerConfig, task: Task, state: LearnerState) -> E
     return replace(state.envs, policy_state=(replace(output, next_kinds=kinds), others_state))
 
 
-def policy_batch(
-    config: LearnerConfig, task: Task, running: EpisodeStats, steps: Trajectory, last_values: Array
-) -> Batch:
-    """What the policies learn from, [seats, envs, time]."""
+def with_learned_rewards(config: LearnerConfig, task: Task, running: EpisodeStats, steps: Trajectory) -> Trajectory:
+    """The steps with the rewards that policies learn from: the game's, ranks, or those of a hidden utility."""
     if config.ppo.ranked_reward:
         steps = episodes.ranked(running, steps, config.ppo.ranked_reward)
-    if (kinds := steps.kinds) is None:
-        return make_batch(config.ppo, steps, last_values)
-    steps = utilities.paid(task.game.spec, steps, config.utilities.reward * value_scale(task))
-    return utilities.with_kinds(task.game.spec, make_batch(config.ppo, steps, last_values), kinds)
+    if steps.kinds is None:
+        return steps
+    return utilities.paid(task.game.spec, steps, config.utilities.reward * value_scale(task))
+
+
+def policy_batch(task: Task, steps: Trajectory, last_values: Array, config: PPOConfig) -> Batch:
+    """What the policies learn from, [seats, envs, time]; the steps have the rewards that they learn from."""
+    batch = make_batch(config, steps, last_values)
+    return batch if steps.kinds is None else utilities.with_kinds(task.game.spec, batch, steps.kinds)
 
 
 def learn_all(

@@ -59,6 +59,8 @@ class Episodes(eqx.Module):
     """Before the step."""
     kinds: Int32[Array, "*episodes agents"]
     """Which of the types each seat was; -1 where that is unknown."""
+    events: Bool[Array, "*episodes steps events agents"] | None = None
+    """Which events of the game happened to each seat; None where that was not recorded."""
 
     @property
     def num_samples(self) -> int:
@@ -101,12 +103,14 @@ def play_cast(
     """One episode in which the seats play the scripts of these numbers."""
     episode = play_episode(game, Cast(scripts, kinds), key=key)
     before = jax.tree.map(lambda leaf: leaf[:-1], episode.states)
+    after = jax.tree.map(lambda leaf: leaf[1:], episode.states)
     return Episodes(
         boards=jax.vmap(game.board)(before),
         actions=episode.actions,
         rewards=episode.rewards,
         in_game=~jax.vmap(game.terminated)(before),
         kinds=kinds,
+        events=jax.vmap(game.events)(before, episode.actions, after, episode.rewards),
     )
 
 
@@ -137,7 +141,8 @@ def script_predictions(
 
 def save(episodes: Episodes, path: Path) -> None:
     """Write an `.npz` file that NumPy can read."""
-    arrays: dict[str, Any] = {field.name: np.asarray(getattr(episodes, field.name)) for field in fields(episodes)}
+    known = {field.name: getattr(episodes, field.name) for field in fields(episodes)}
+    arrays: dict[str, Any] = {name: np.asarray(array) for name, array in known.items() if array is not None}
     np.savez_compressed(path, **arrays)
 
 
@@ -151,10 +156,12 @@ def read(path: Path, game: Game) -> Episodes:
         raise ValueError(f"{path} cannot be read as an .npz file ({error}); give one with the arrays {names}") from None
     if "kinds" not in arrays and "actions" in arrays:
         arrays["kinds"] = np.full((len(arrays["actions"]), game.spec.num_agents), -1, np.int32)
-    if missing := [name for name in names if name not in arrays]:
-        raise ValueError(f"{path} has no array {missing[0]!r}; it needs {', '.join(names[:-1])} and may have kinds")
+    if missing := [name for name in names if name not in {*arrays, "events"}]:
+        raise ValueError(
+            f"{path} has no array {missing[0]!r}; it needs {', '.join(names[:-2])} and may have kinds and events"
+        )
     _check_fits(path, arrays, game)
-    kinds = {"boards": np.uint8, "rewards": np.float32, "in_game": bool}
+    kinds = {"boards": np.uint8, "rewards": np.float32, "in_game": bool, "events": bool}
     return Episodes(**{name: jnp.asarray(array, kinds.get(name, np.int32)) for name, array in arrays.items()})
 
 
@@ -168,6 +175,8 @@ def _check_fits(path: Path, arrays: dict[str, np.ndarray], game: Game) -> None:
         )
     board = (*shape[:2], spec.height, spec.width, len(spec.planes))
     wanted = {"boards": board, "rewards": shape, "in_game": shape, "kinds": (shape[0], shape[2])}
+    if "events" in arrays:
+        wanted["events"] = (*shape[:2], len(spec.events), shape[2])
     for name, fits in wanted.items():
         if arrays[name].shape != fits:
             raise ValueError(f"{name!r} in {path} has shape {arrays[name].shape}; {spec.name} needs {fits}")

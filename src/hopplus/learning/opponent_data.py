@@ -85,8 +85,8 @@ def opponent_data(
         return seats_first(leaf[:, :, order[:, 1:]])
 
     valid = seats_first(steps.in_game[:, :, order[:, :1]]) & of_others(steps.in_game)
-    if steps.kinds is not None:
-        valid &= of_others(~acts_at_random(game.spec, steps.kinds))
+    if (kinds := steps.all_kinds) is not None:
+        valid &= of_others(~acts_at_random(game.spec, kinds))
     observation = jax.tree.map(seats_first, steps.observation)
     goals = goal_model(config.opponents, game)
     return OpponentData(

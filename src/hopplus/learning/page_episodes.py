@@ -55,12 +55,12 @@ def read_page_episodes(path: Path, game: Game) -> PageEpisodes:
     actions = _padded([one["actions"] for one in saved], game, NO_ACTION, np.int32)
     rewards = _padded([one["rewards"] for one in saved], game, 0.0, np.float32)
     keys = _padded([one.get("keys") or NO_KEYS * len(one["actions"]) for one in saved], game, 0, np.uint32, 2)
-    boards, in_game, paid, is_over = jax.device_get(_replay(game, first, actions, keys))
+    boards, in_game, paid, is_over, events = jax.device_get(_replay(game, first, actions, keys))
     _check(path, game, boards, actions, rewards, in_game, paid, is_over)
     kinds = np.full((len(saved), game.spec.num_agents), -1, np.int32)
     steps = max(len(one["actions"]) for one in saved)
     arrays = (jnp.asarray(each[:, :steps]) for each in (boards, np.maximum(actions, 0), rewards, in_game))
-    episodes = Episodes(*arrays, kinds=jnp.asarray(kinds))
+    episodes = Episodes(*arrays, kinds=jnp.asarray(kinds), events=jnp.asarray(events[:, :steps]))
     return PageEpisodes(episodes, tuple(tuple(one["seats"]) for one in saved))
 
 
@@ -152,15 +152,17 @@ def _padded(rows: list[list[Any]], game: Game, filler: float | int, dtype: Any, 
 
 
 @partial(jax.jit, static_argnums=0)
-def _replay(game: Game, first: PyTree[Array], actions: Array, keys: Array) -> tuple[Array, Array, Array, Array]:
+def _replay(game: Game, first: PyTree[Array], actions: Array, keys: Array) -> tuple[Array, Array, Array, Array, Array]:
     """Boards and who is in the game before each step, what it pays, and whether everybody has left after it."""
 
     def one_step(state, step):
         chosen, words = step
         over = game.terminated(state)
         # A seat that has left has no action; the rules ignore what stands in its place.
-        after, rewards = game.step(state, jnp.maximum(chosen, 0), key=jax.random.wrap_key_data(words))
-        return after, (game.board(state), ~over, rewards, jnp.all(game.terminated(after)))
+        chosen = jnp.maximum(chosen, 0)
+        after, rewards = game.step(state, chosen, key=jax.random.wrap_key_data(words))
+        events = game.events(state, chosen, after, rewards)
+        return after, (game.board(state), ~over, rewards, jnp.all(game.terminated(after)), events)
 
     return jax.vmap(lambda state, *steps: jax.lax.scan(one_step, state, steps)[1])(first, actions, keys)
 

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key
 from hopplus.agents import opponents as opponent_models
 from hopplus.agents.goals import goal_model
 from hopplus.agents.opponents import OpponentModels, predict_by_goal
-from hopplus.games.game import NO_ACTION, Game, paid_events
+from hopplus.games.game import NO_ACTION, Game, overrides, paid_events
 from hopplus.games.presets import make
 from hopplus.learning import opponents
 from hopplus.learning.config import ModellingConfig
@@ -121,9 +121,16 @@ def _prepare(config: PretrainConfig, game: Game, episodes: Episodes) -> Material
 def _labels(config: PretrainConfig, game: Game, episodes: Episodes, legal: Bool[Array, "..."]) -> Array:
     if config.labels == "types":
         return jnp.broadcast_to(episodes.kinds[:, None], episodes.actions.shape)
-    events = jax.vmap(jax.vmap(partial(paid_events, game.spec)))(legal, episodes.actions, episodes.rewards)
+    events = episodes.events
+    if events is None:
+        if overrides(game, "events"):
+            raise ValueError(
+                f"these episodes do not tell which events of {game.spec.name} happened, and rewards do not either; add "
+                "the array events, [episodes, steps, events, agents], to the file"
+            )
+        events = jax.vmap(jax.vmap(partial(paid_events, game.spec)))(legal, episodes.actions, episodes.rewards)
     over = jnp.zeros(episodes.actions.shape[:2], bool).at[:, -1].set(True)
-    return next_events(events & episodes.in_game[:, :, None], over)
+    return next_events(jnp.asarray(events) & episodes.in_game[:, :, None], over)
 
 
 class Trainer:

@@ -75,7 +75,7 @@ def add_steps(
     if steps.transition is None:
         return None, None
     last_seen = steps.observation.get("last_actions", jnp.full_like(steps.actions, NO_ACTION)[..., None, :])
-    parts = (steps.transition, last_seen, steps.events, steps.terminated_after, steps.kinds)
+    parts = (steps.transition, last_seen, steps.events, steps.terminated_after, steps.all_kinds)
     transition, last_actions, events, terminated, kinds = jax.tree.map(lambda leaf: leaf[: config.envs], parts)
     labels, until = events_ahead(events, jnp.all(terminated, axis=-1))
     if kinds is not None:  # who acts at random reaches events by chance

@@ -206,7 +206,16 @@ class Trajectory(eqx.Module):
     planned: Float32[Array, "*batch seats actions"] | None
     """The seats' planned action probabilities, as targets of their policies."""
     kinds: Int32[Array, "*batch seats"] | None = None
-    """What each seat was after; None where all were after the game's reward."""
+    """What each learning seat was after; None where all were after the game's reward."""
+
+    @property
+    def all_kinds(self) -> Int32[Array, "*batch agents"] | None:
+        """What each seat was after: those that do not learn, after the game's reward."""
+        if self.kinds is None:
+            return None
+        return jnp.pad(
+            self.kinds, [(0, 0)] * (self.kinds.ndim - 1) + [(0, self.rewards.shape[-1] - self.kinds.shape[-1])]
+        )
 
 
 class Players(JointPolicy, Protocol):

@@ -83,6 +83,8 @@ class Experience(eqx.Module):
     ended: EpisodeStats
     """The mean over the episodes that ended."""
     num_ended: Float32[Array, ""]
+    rewards: Float32[Array, "envs time agents"]
+    """What the policies learn from: the game's rewards, ranks, or those of a hidden utility."""
     batch: Batch
     """For the policies."""
     opponent_data: OpponentData | None

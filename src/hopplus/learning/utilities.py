@@ -55,19 +55,21 @@ def draw_kinds(
 
 def paid(spec: GameSpec, steps: Trajectory, reward: float) -> Trajectory:
     """The steps with what each seat is paid: the game's rewards, or `reward` for its event."""
-    assert steps.kinds is not None
+    kinds = steps.all_kinds
+    assert kinds is not None
     numbers = 1 + jnp.arange(len(spec.events))[:, None]
-    occurred = jnp.any(steps.events & (steps.kinds[..., None, :] == numbers), axis=-2)
-    rewards = jnp.where(steps.kinds == 0, steps.rewards, jnp.where(occurred, reward, 0.0))
+    occurred = jnp.any(steps.events & (kinds[..., None, :] == numbers), axis=-2)
+    rewards = jnp.where(kinds == 0, steps.rewards, jnp.where(occurred, reward, 0.0))
     return replace(steps, rewards=rewards.astype(steps.rewards.dtype))
 
 
 def reached(spec: GameSpec, steps: Trajectory) -> Metrics:
     """For each kind of event, how often seats that are paid for it reach it in an episode."""
-    assert steps.kinds is not None
+    kinds = steps.all_kinds
+    assert kinds is not None
     metrics = {}
     for index, event in enumerate(spec.events):
-        wants = steps.kinds == index + 1
+        wants = kinds == index + 1
         starts = jnp.sum(wants & steps.reset_before[..., None])
         metrics[f"utilities/{event.name}"] = jnp.sum(wants & steps.events[..., index, :]) / jnp.maximum(starts, 1)
     return metrics

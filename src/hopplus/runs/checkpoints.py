@@ -21,6 +21,11 @@ from hopplus.runs.formats import Arrays
 KEEP = 2
 
 
+def has_checkpoint(folder: Path) -> bool:
+    """Whether a run has a whole checkpoint in its folder of checkpoints."""
+    return folder.is_dir() and any(place.name.isdigit() for place in folder.iterdir())
+
+
 class Checkpoints:
     """The checkpoints of one run, by the number of updates done."""
 

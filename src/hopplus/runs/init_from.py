@@ -26,6 +26,12 @@ def check_init_from(config: RunConfig) -> None:
         own, others = getattr(config.learner, name), getattr(other.learner, name)
         if own != others:
             raise ValueError(f"--init-from: {config.init_from} has {others}, this run {own}; give the same settings")
+    if other.learner.utilities.is_used != config.learner.utilities.is_used:
+        has, gives = ("has", "0.75") if other.learner.utilities.is_used else ("has no", "0")
+        raise ValueError(
+            f"--init-from: {config.init_from} {has} hidden utilities, which its policies read; give --utilities.share "
+            f"{gives}, or another run"
+        )
     if other.learner.sharing == "independent" and (
         config.learner.sharing != "independent" or other.task.num_learning != config.task.num_learning
     ):

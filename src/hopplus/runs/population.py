@@ -29,11 +29,11 @@ from hopplus.learning.state import LearnerState
 from hopplus.runs.checkpoints import by_name
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CONFIG, read_config, write_json, write_whole
-from hopplus.runs.records import RETURN_TAG, read_run
+from hopplus.runs.records import POPULATION, RETURN_TAG, read_run
 from hopplus.runs.run import Run
 from hopplus_doctor.statistics import mean_of_known
 
-FOLDER, POLICIES, ABOUT, SNAPSHOTS = "population", "population.npz", "population.json", "snapshots"
+POLICIES, ABOUT, SNAPSHOTS = "population.npz", "population.json", "snapshots"
 NUM_SNAPSHOTS = 50
 """How often the members' policies are kept while they train."""
 SEED_APART = 1_000_003
@@ -100,7 +100,7 @@ def with_exact_population(config: RunConfig, out: Path) -> RunConfig:
 def train_population(config: RunConfig, out: Path, train: Callable[..., Any]) -> None:
     """Train the members of a run's population into its folder, or go on with it; nothing if it is complete or given."""
     population = config.learner.population
-    folder = out / FOLDER
+    folder = out / POPULATION
     if not population.is_used or population.run is not None or (folder / POLICIES).exists():
         return
     members = members_config(config)
@@ -113,7 +113,7 @@ def with_population(config: RunConfig, out: Path, states: LearnerState) -> Learn
     population = config.learner.population
     if not population.is_used:
         return states
-    folder = out / FOLDER if population.run is None else _given_folder(Path(population.run))
+    folder = out / POPULATION if population.run is None else _given_folder(Path(population.run))
     assert folder is not None and states.population is not None
     with np.load(folder / POLICIES) as stored:
         arrays = {name: stored[name] for name in stored.files}
@@ -125,7 +125,7 @@ def with_population(config: RunConfig, out: Path, states: LearnerState) -> Learn
 
 def _given_folder(run: Path) -> Path | None:
     """The folder with the policies of a population: that of a run of fcp, or the folder itself."""
-    return next((folder for folder in (run / FOLDER, run) if (folder / POLICIES).is_file()), None)
+    return next((folder for folder in (run / POPULATION, run) if (folder / POLICIES).is_file()), None)
 
 
 def _keep(folder: Path, done: int, states: LearnerState) -> None:
@@ -182,7 +182,7 @@ def choose(returns: Float64[np.ndarray, " kept"]) -> tuple[int, int, int]:
 
 def population_words(run: Run) -> str:
     """The mean return of the members at each checkpoint, in words."""
-    folder = run.folder / FOLDER
+    folder = run.folder / POPULATION
     if run.config.learner.population.run is not None:
         return f"those of {run.config.learner.population.run}"
     members = json.loads((folder / ABOUT).read_text())["members"]

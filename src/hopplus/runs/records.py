@@ -27,6 +27,8 @@ CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVALUATION_FILE, OTHERS_FILE, WORLD_FILE
     "world.json",
 )
 CHECKUPS_FILE = "checkups.jsonl"
+POPULATION = "population"
+"""The folder of a run with the population that it trained for itself."""
 CONFIG_KEYS = ("agent", "game", "seeds", "steps")
 AXIS_KEYS = ("update", "env_steps")
 FINAL_SHARE = 0.2
@@ -197,6 +199,12 @@ def _timing(folder: Path, lines: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     return {
         tag: np.array([np.nan if line.get(tag) is None else line[tag] for line in lines], np.float64) for tag in tags
     }
+
+
+def training_seconds(folder: Path) -> float:
+    """The seconds that a run has trained, with those of the population that it trained for itself."""
+    places = [place for place in (folder, folder / POPULATION) if (place / TIMING_FILE).is_file()]
+    return float(sum(line["seconds"] for place in places for line in _read_lines(place, TIMING_FILE)))
 
 
 def final_updates(run: Recorded) -> Bool[np.ndarray, " updates"]:

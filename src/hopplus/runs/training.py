@@ -24,7 +24,7 @@ from hopplus.learning.initial import init
 from hopplus.learning.learner import layout, train_block
 from hopplus.learning.state import LearnerState, Task
 from hopplus.runs import capabilities
-from hopplus.runs.checkpoints import Checkpoints
+from hopplus.runs.checkpoints import Checkpoints, has_checkpoint
 from hopplus.runs.config import RunConfig
 from hopplus.runs.folder import CHECKPOINTS, describe, only_writer, open_folder
 from hopplus.runs.hosts import agreed, is_first, together
@@ -154,9 +154,10 @@ def train(
     make_mesh(config.learner.mesh)  # raises before the folder is made and before the compiler runs
     if config.wandb:
         find_wandb()
-    check_init_from(config)
-    check_pretrained(config)
-    check_pretrained_world(config)
+    if not has_checkpoint(out / CHECKPOINTS):  # which holds all that the other runs gave
+        check_init_from(config)
+        check_pretrained(config)
+        check_pretrained_world(config)
     open_folder(out, config, write=is_first())
     with only_writer(out, patience) if is_first() else nullcontext():
         checkpoints = Checkpoints(out / CHECKPOINTS)

@@ -45,7 +45,10 @@ def unused_flags(learner: LearnerConfig) -> frozenset[str]:
         unused.add("imagination.branch")
     if learner.opponents.is_used or learner.world.is_used:
         unused |= {"network.memory", "network.memory_size", "network.critic", "network.reconstruct"}
-    unused.add("modelling.rewarded_only" if goals.has_labels else "utilities")
+    if goals.has_labels:
+        unused.add("modelling.rewarded_only")
+    if learner.planning.is_used or not goals.has_labels:
+        unused.add("utilities")
     unused.add("world.pooled" if learner.world.kind == "regression" else "world.walker_weight")
     if not learner.world.is_used:
         unused |= {"replay", "world", "world_training", "pretrained_world"}

@@ -16,6 +16,7 @@ from hopplus.core.compiled import use_cache
 from hopplus.core.cores import claim_cores
 from hopplus.core.devices import use_cores
 from hopplus.runs.config import RunConfig
+from hopplus.runs.folder import CONFIG, open_folder
 from hopplus.runs.studies.study import Study, Trial, write_study
 from hopplus.runs.training import train
 
@@ -92,9 +93,13 @@ def run_study(
 ) -> list[Ended]:
     """Run all trials that are not done, also those that failed before; returns how they ended.
 
-    Each trial takes as many cores as its mesh has devices, and `gpus` GPUs.
+    A folder with trials of other settings is refused before anything is written. Each trial takes as many cores as its
+    mesh has devices, and `gpus` GPUs.
     """
     out = out.absolute()
+    for trial in study.all_trials():
+        if (out / trial.place / CONFIG).exists():
+            open_folder(out / trial.place, trial.config, write=False)
     write_study(study, out)
     report_state = on_state or (lambda *_: None)
     waiting = []

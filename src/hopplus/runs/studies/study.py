@@ -154,9 +154,9 @@ def read_variant(typed: str, name: str) -> RunConfig:
     def absolute(folder):
         return str(Path(folder).absolute()) if folder else None
 
-    return replace(
-        config, **{name: absolute(getattr(config, name)) for name in ("pretrained", "pretrained_world", "init_from")}
-    )
+    population = replace(config.learner.population, run=absolute(config.learner.population.run))
+    folders = {name: absolute(getattr(config, name)) for name in ("pretrained", "pretrained_world", "init_from")}
+    return replace(config, learner=replace(config.learner, population=population), **folders)
 
 
 def _first_of_each(flags: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hopplus.runs.folder import TIMING
-from hopplus.runs.records import FINAL_SHARE, read_run
+from hopplus.runs.records import FINAL_SHARE, read_run, training_seconds
 from hopplus.runs.studies.cluster import State, failure_file
 from hopplus.runs.studies.study import RETURNS, Question, Study, Trial
 from hopplus_doctor.statistics import (
@@ -31,7 +31,9 @@ class Curve:
 
     env_steps: np.ndarray
     values: np.ndarray
-    """[updates, seeds]; NaN if a seed has no value."""
+    """[updates, seeds]; NaN if a seed has no value, or its run ended earlier than the longest."""
+    scores: np.ndarray
+    """The final score of each seed: its mean over the last fifth of its own training."""
 
 
 @dataclass(frozen=True)
@@ -93,23 +95,22 @@ def last_update(folder: Path) -> int:
 
 
 def read_curve(study: Study, out: Path, variant: str, metric: str) -> Curve | None:
-    """The metric of all trials that are done, which are equally long; None if no trial is done."""
-    steps, columns = [], []
+    """The metric of all trials that are done; None if no trial is done."""
+    steps, columns, scores = np.zeros(0), [], []
     for trial in study.all_trials():
         if trial.variant != variant or not trial.is_done(out):
             continue
         run = read_run(out / trial.place)
         if metric not in run.metrics:
             raise ValueError(f"variant {variant!r} records no {metric!r}; give one of {', '.join(sorted(run.metrics))}")
-        steps = run.env_steps + run.population_steps
-        columns.append(run.metrics[metric])
-    return Curve(np.asarray(steps), np.concatenate(columns, axis=1)) if columns else None
-
-
-def scores_of(curve: Curve) -> np.ndarray:
-    """The final score of each seed."""
-    final = curve.values[-max(1, round(len(curve.values) * FINAL_SHARE)) :]
-    return np.nanmean(final, axis=0)
+        values = run.metrics[metric]
+        columns.append(values)
+        scores.append(np.nanmean(values[-max(1, round(len(values) * FINAL_SHARE)) :], axis=0))
+        steps = max(steps, np.asarray(run.env_steps + run.population_steps), key=len)
+    if not columns:
+        return None
+    padded = [np.pad(each, ((0, len(steps) - len(each)), (0, 0)), constant_values=np.nan) for each in columns]
+    return Curve(steps, np.concatenate(padded, axis=1), np.concatenate(scores))
 
 
 def summarise(study: Study, out: Path, metric: str = RETURNS, *, best: float | None = None) -> list[VariantSummary]:
@@ -118,7 +119,7 @@ def summarise(study: Study, out: Path, metric: str = RETURNS, *, best: float | N
     `best` is the score that optimality gaps are measured to; by default the highest score of a seed in the study.
     """
     curves = {name: read_curve(study, out, name, metric) for name in study.variants}
-    scores_by_name = {name: scores_of(curve) for name, curve in curves.items() if curve is not None}
+    scores_by_name = {name: curve.scores for name, curve in curves.items() if curve is not None}
     highest = max((float(np.nanmax(scores)) for scores in scores_by_name.values()), default=0.0)
     best = highest if best is None else best
     return [
@@ -143,18 +144,12 @@ def performance_profile(scores: Sequence[float]) -> tuple[np.ndarray, np.ndarray
     return ordered, 1 - np.arange(len(ordered)) / len(ordered)
 
 
-def training_seconds(folder: Path) -> float:
-    path = folder / TIMING
-    lines = path.read_text().splitlines() if path.is_file() else []
-    return sum(json.loads(line)["seconds"] for line in lines)
-
-
 def answer(study: Study, out: Path, question: Question) -> Answer | None:
     """The answer to a question; None if one of its variants has no trial that is done."""
     curves = [read_curve(study, out, name, question.metric) for name in question.compare]
     if curves[0] is None or curves[1] is None:
         return None
-    ones, others = (scores_of(curve) for curve in curves if curve)
+    ones, others = (curve.scores for curve in curves if curve)
     difference = difference_interval(ones, others)
     return Answer(question, difference, improvement_interval(ones, others), _verdict(difference, question.compare))
 
@@ -179,7 +174,7 @@ def marl_eval(study: Study, out: Path) -> dict[str, Any]:
             continue
         environment, _, task = str(config.game).rpartition("-")
         runs = exported.setdefault(environment or task, {}).setdefault(task, {}).setdefault(name, {})
-        for seed, (values, score) in enumerate(zip(curve.values.T, scores_of(curve), strict=True)):
+        for seed, (values, score) in enumerate(zip(curve.values.T, curve.scores, strict=True)):
             known = [(steps, value) for steps, value in zip(curve.env_steps, values, strict=True) if np.isfinite(value)]
             steps = {
                 f"step_{index}": {"step_count": int(steps), "mean_episode_return": [float(value)]}
