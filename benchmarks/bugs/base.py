@@ -294,7 +294,7 @@ class PPO(Trainer):
             array[:, :, seat][keep]
             for array in (inputs, data["legal"], data["actions"], data["log_probabilities"], data["advantages"])
         )
-        gain = (raw - raw.mean()) / (raw.std() + 1e-8)
+        gain = self.normalised(data["advantages"][:, :, seat], keep)
         chances = self.policy(p, seen, masks)
         new = np.log(np.take_along_axis(chances, actions[:, None], -1)[:, 0])
         for name, values in zip(self.minibatch, (old, new, raw, gain), strict=True):
@@ -311,6 +311,11 @@ class PPO(Trainer):
         steps["critic"] = 0.1 * seen.T @ error / len(error)
         for name, step in steps.items():
             p[name] = p[name] + RATE * step
+
+    def normalised(self, advantages: np.ndarray, keep: np.ndarray) -> np.ndarray:
+        """The advantages of a seat's samples [time, envs], as the loss uses those that it keeps [samples]."""
+        kept = advantages[keep]
+        return (kept - kept.mean()) / (kept.std() + 1e-8)
 
     def record_more(self, recorder: Recorder, update: int, data: dict[str, np.ndarray]) -> None:
         short = min(map(len, self.minibatch["advantages"]))

@@ -17,11 +17,9 @@ def real_bugs(monkeypatch):
 
 
 def test_three_real_faults_are_found_and_their_fixes_cleared(real_bugs, tmp_path):
-    quick = [(bug, is_late) for bug, is_late in real_bugs.BUGS if bug.name in real_bugs.QUICK]
+    quick = [(bug, when) for bug, when in real_bugs.BUGS if bug.name in real_bugs.QUICK]
     assert len(quick) == 3
-    rows = [
-        real_bugs.measured(bug, tmp_path / str(at), is_late=is_late, seed=1) for at, (bug, is_late) in enumerate(quick)
-    ]
+    rows = [real_bugs.measured(bug, tmp_path / str(at), when=when, seed=1) for at, (bug, when) in enumerate(quick)]
     assert [row["blamed"][:1] for row in rows] == [[bug.part] for bug, _ in quick]
     assert [row["fixed_blamed"] for row in rows] == [[], [], []]
     counts = real_bugs.summary(rows)
@@ -31,8 +29,7 @@ def test_three_real_faults_are_found_and_their_fixes_cleared(real_bugs, tmp_path
 @pytest.mark.heavy
 def test_all_real_faults(real_bugs, tmp_path):
     rows = [
-        real_bugs.measured(bug, tmp_path / str(at), is_late=is_late, seed=2)
-        for at, (bug, is_late) in enumerate(real_bugs.BUGS)
+        real_bugs.measured(bug, tmp_path / str(at), when=when, seed=2) for at, (bug, when) in enumerate(real_bugs.BUGS)
     ]
     counts = real_bugs.summary(rows)
     assert counts["found_share"] >= 10 / 12 and counts["false_alarms"] == 0
