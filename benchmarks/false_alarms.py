@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
 from rich.progress import Progress
 from scipy.stats import binomtest
 
@@ -30,6 +31,7 @@ from measure import PROGRESS, print_json, print_table, write_result
 RUNS, QUICK_RUNS = 200, 5
 SEEDS, ENVS, STEPS = 5, 16, 12_000
 QUESTIONS = ("seats", "critic")
+RUNS_PER_CACHE = 20
 KINDS = ("exact", "test", "judgement")
 ALARMS = ("suspicious", "broken")
 COMMAND = "python benchmarks/false_alarms.py"
@@ -60,6 +62,8 @@ def one(number: int, folder: Path) -> dict[str, Any]:
         "doctor_seconds": round(time.perf_counter() - trained, 1),
     }
     kept.write_text(json.dumps(result) + "\n")
+    if number % RUNS_PER_CACHE == 0:  # a process can hold only so many programs
+        jax.clear_caches()
     return result
 
 
