@@ -95,14 +95,14 @@ class WithWorld(PPO):
 
     def ends(self, to_food: np.ndarray) -> np.ndarray:
         """Whether the seat reaches the food: by less than half a cell in both directions."""
-        return (np.abs(to_food) < 0.5 / SIDE).all(-1)
+        return np.asarray((np.abs(to_food) < 0.5 / SIDE).all(-1))
 
 
 class AbsoluteOfTheComparison(WithWorld):
     """The absolute value is taken of the comparison and not of the number, so one of the two sides is not checked."""
 
     def ends(self, to_food):
-        return np.abs(to_food < 0.5 / SIDE).all(-1)
+        return np.asarray(np.abs(to_food < 0.5 / SIDE).all(-1))
 
 
 BUGS = (
