@@ -8,7 +8,6 @@ the first part to blame is the right one. Clean recordings have other seeds. Nee
 """
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from unittest.mock import patch
 from hopplus_doctor import Recorder
 from hopplus_doctor.examination import examine_recordings
 from hopplus_doctor.version import __version__
+from measure import write_result
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "recordings"
 LOOPS = ("ppo_torch", "notes_torch")
@@ -129,7 +129,7 @@ def main() -> None:
     asked = parser.parse_args()
     result = measure((asked.loop,) if asked.loop else LOOPS, quick=asked.quick)
     if asked.out:
-        asked.out.write_text(json.dumps(result, indent=1) + "\n")
+        write_result(asked.out, result)
 
 
 if __name__ == "__main__":

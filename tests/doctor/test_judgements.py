@@ -116,6 +116,6 @@ def test_what_is_compared_with_a_chosen_ratio_is_a_judgement(imagined, verdict, 
 
 
 def test_one_impossible_outcome_is_too_many():
-    assert world.impossible({"cell": 0, "reward": 0}).verdict == "fine"
-    finding = world.impossible({"cell": 0, "reward": 1})
+    assert world.impossible({"cell": 0, "reward": 0}, "cells").verdict == "fine"
+    finding = world.impossible({"cell": 0, "reward": 1}, "cells")
     assert finding.verdict == "broken" and finding.kind == "exact"

@@ -116,7 +116,7 @@ def test_episodes_that_are_read_are_what_they_are_said_to_be(episodes, tmp_path)
 
 def write(path, data, **changes):
     """An `.npz` file of the first five episodes, with other arrays in some places; None leaves one out."""
-    arrays = {name: getattr(data, name)[:5] for name in ("boards", "actions", "rewards", "in_game", "kinds")}
+    arrays = {name: getattr(data, name)[:5] for name in ("boards", "actions", "rewards", "in_game", "kinds", "events")}
     np.savez(path, **{name: array for name, array in (arrays | changes).items() if array is not None})
     return path
 

@@ -7,7 +7,7 @@ import jax
 from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning import learner
+from hopplus.learning import initial, learner
 from hopplus.learning.config import ImaginationConfig, ReplayConfig
 from hopplus.learning.state import Task
 from hopplus.models.config import WorldConfig
@@ -28,7 +28,7 @@ def test_no_name_serves_both_the_first_state_and_an_update(monkeypatch):
     def noting(function, names):
         return lambda key, name, *rest, **named: names.append(name) or function(key, name, *rest, **named)
 
-    monkeypatch.setattr(learner, "stream", noting(learner.stream, at_start))
+    monkeypatch.setattr(initial, "stream", noting(initial.stream, at_start))
     monkeypatch.setattr(learner, "at", noting(learner.at, in_updates))
     at_each = learner.at_each
     monkeypatch.setattr(learner, "at_each", lambda names, *rest: in_updates.extend(names) or at_each(names, *rest))

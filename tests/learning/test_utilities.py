@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hopplus.agents.config import PlanningConfig
+from hopplus.agents.goals import goal_model
 from hopplus.core.numerics import LEAST
 from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup
@@ -94,7 +95,7 @@ def test_kinds_change_between_episodes_only():
 def test_other_co_players_are_met_for_the_first_time():
     """After a change of kinds beliefs start anew; otherwise they go on from the counts."""
     _, steps, _ = played()
-    first = np.asarray(jax.tree.leaves(learner.goal_model(CONFIG.opponents, GAME).start().goals)[0])
+    first = np.asarray(jax.tree.leaves(goal_model(CONFIG.opponents, GAME).start().goals)[0])
     begins = steps.reset_before[:, 1:]
     changed = begins & np.any(steps.kinds[:, 1:] != steps.kinds[:, :-1], axis=-1)
     np.testing.assert_allclose(steps.goals[:, 1:][changed], np.broadcast_to(first, steps.goals[:, 1:][changed].shape))

@@ -25,7 +25,7 @@ from hopplus.runs.command import planning_flags, train_command
 from hopplus.runs.evaluation import evaluate
 from hopplus.runs.folder import ADAPTATION, EVALUATION, OTHERS, WORLD, write_json
 from hopplus.runs.progress import counting_bar
-from hopplus.runs.records import training_seconds
+from hopplus.runs.records import read_run
 from hopplus.runs.run import load
 from hopplus_doctor.p_values import p_words
 from hopplus_doctor.statistics import page_trend, seed_interval
@@ -95,7 +95,7 @@ def _judge_play(
         "game_version": run.game.spec.version,
         "env_steps": run.num_updates * run.config.learner.steps_per_update,
         **({"population_env_steps": more} if (more := run.config.learner.population_steps) else {}),
-        "training_seconds": training_seconds(folder),
+        "training_seconds": float(read_run(folder).timing["seconds"].sum()),
         "seeds": run.config.seeds,
         "episodes": episodes,
         **figures(run.game.spec, played, played["greedy"].names),
