@@ -48,13 +48,8 @@ def played():
             env_key=jax.random.key(1),
             with_transitions=True,
         )
-        return (
-            envs,
-            steps,
-            learner.policy_batch(
-                TASK, learner.with_learned_rewards(CONFIG, TASK, state.episodes, steps), last, CONFIG.ppo
-            ),
-        )
+        steps_learned = learner.with_learned_rewards(CONFIG, TASK, state.episodes, steps)
+        return envs, steps, learner.policy_batch(CONFIG, TASK, steps_learned, last)
 
     return jax.device_get(play(jax.random.key(0)))
 

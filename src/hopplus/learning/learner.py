@@ -22,7 +22,7 @@ from hopplus.core.streams import at, at_each, with_keys, without_keys
 from hopplus.games.game import Game, ego_order
 from hopplus.games.rollout import EnvState
 from hopplus.learning import episodes, opponents, replay, utilities, worlds
-from hopplus.learning.config import LearnerConfig, PPOConfig
+from hopplus.learning.config import LearnerConfig
 from hopplus.learning.episodes import EpisodeStats
 from hopplus.learning.imagination import ImaginedPlayers, branches, branches_from_buffer, imagined_batch
 from hopplus.learning.initial import init as init
@@ -92,7 +92,7 @@ def play(config: LearnerConfig, task: Task, state: LearnerState) -> Experience:
     envs = replace(envs, policy_state=(output, others_state))
     running, ended, num_ended = episodes.add_steps(state.episodes, steps)
     learned_steps = with_learned_rewards(config, task, state.episodes, steps)
-    batch = policy_batch(task, learned_steps, last_values, config.ppo)
+    batch = policy_batch(config, task, learned_steps, last_values)
     data = opponent_data(config, task.game, seats.opponents, state.envs, steps) if config.opponents.is_used else None
     buffer, transitions = replay.add_steps(config.replay, state.replay, steps)
     return Experience(
@@ -132,9 +132,9 @@ def with_learned_rewards(config: LearnerConfig, task: Task, running: EpisodeStat
     return utilities.paid(task.game.spec, steps, config.utilities.reward * value_scale(task))
 
 
-def policy_batch(task: Task, steps: Trajectory, last_values: Array, config: PPOConfig) -> Batch:
+def policy_batch(config: LearnerConfig, task: Task, steps: Trajectory, last_values: Array) -> Batch:
     """What the policies learn from, [seats, envs, time]; the steps have the rewards that they learn from."""
-    batch = make_batch(config, steps, last_values)
+    batch = make_batch(config.ppo, steps, last_values)
     return batch if steps.kinds is None else utilities.with_kinds(task.game.spec, batch, steps.kinds)
 
 

@@ -153,7 +153,7 @@ def _padded(rows: list[list[Any]], game: Game, filler: float | int, dtype: Any, 
 
 @partial(jax.jit, static_argnums=0)
 def _replay(game: Game, first: PyTree[Array], actions: Array, keys: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Boards and who is in the game before each step, what it pays, and whether everybody has left after it."""
+    """Boards and who is in the game before each step; what it pays, whether all have left after it, and its events."""
 
     def one_step(state, step):
         chosen, words = step
