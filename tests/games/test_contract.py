@@ -29,7 +29,7 @@ def test_all_options_together_keep_the_contract():
 
 @pytest.mark.parametrize("away_steps", [3, pytest.param(0, marks=pytest.mark.heavy)])
 def test_views_with_the_others_summed_keep_the_contract(away_steps):
-    contract.check(Harvest(grid=Board(4, 4), num_players=3, horizon=20, away_steps=away_steps, others="summed"))
+    contract.check(Harvest(grid=Board(4, 4), num_players=5, horizon=20, away_steps=away_steps, others="summed"))
 
 
 class CountsItself(Harvest):
