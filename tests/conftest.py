@@ -1,4 +1,4 @@
-"""Every test runs with shapes checked at run time and with JAX watching for keys that are used twice."""
+"""Tests run with JAX watching for keys that are used twice; those of the parts also with shapes checked at run time."""
 
 import gc
 import os
@@ -17,6 +17,7 @@ os.environ["XLA_FLAGS"] = " ".join(
 ).strip()
 
 import jax
+import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
@@ -56,6 +57,17 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.nodeid in named:
             item.add_marker(pytest.mark.heavy)
+
+
+PARTS = ("agents", "core", "games", "learning", "models", "planning")
+"""The folders of tests in which shapes are checked. The others run the same code as a whole; checking takes a tenth of
+their time."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _check_shapes(request):
+    is_part = request.path.parent.name in PARTS
+    jaxtyping.config.update("jaxtyping_disable", not is_part)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -61,7 +61,10 @@ def test_check_of_somebody_elses_broken_game_exits_with_1(capsys, tmp_path, monk
 
 
 def test_trained_players_take_seats_and_say_what_they_believe(capsys, tmp_path):
-    out, seats = tmp_path / "episode.gif", f"{GOLDEN / 'hop'},{GOLDEN / 'hop_plus'}:2,nearest_stag,{GOLDEN / 'ppo'}"
+    out, seats = (
+        tmp_path / "episode.gif",
+        f"{GOLDEN / 'hop_plus'},{GOLDEN / 'hop_plus'}:2,nearest_stag,{GOLDEN / 'ppo'}",
+    )
     line = ["play", "stag-hunt-4x4", "--seconds", "0", "--out", str(out), "--seats"]
     assert main([*line, seats]) == 0
     printed = capsys.readouterr().out
@@ -71,7 +74,7 @@ def test_trained_players_take_seats_and_say_what_they_believe(capsys, tmp_path):
         assert picture.n_frames > 1
     assert main([*line, seats.replace(":2", ":7")]) == 2
     assert "has no seat 7; give 1 to 4" in capsys.readouterr().err
-    assert main(["play", "stag-hunt-8x8", "--seats", f"{GOLDEN / 'hop'},random,random,random"]) == 2
+    assert main(["play", "stag-hunt-8x8", "--seats", f"{run},random,random,random"]) == 2
     assert "which has another board; give a run of the same game" in capsys.readouterr().err
 
 

@@ -27,7 +27,7 @@ def test_all_options_together_keep_the_contract():
     )
 
 
-@pytest.mark.parametrize("away_steps", [3, pytest.param(0, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("away_steps", [0, 3])
 def test_views_with_the_others_summed_keep_the_contract(away_steps):
     contract.check(Harvest(grid=Board(4, 4), num_players=5, horizon=20, away_steps=away_steps, others="summed"))
 

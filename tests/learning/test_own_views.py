@@ -87,11 +87,19 @@ def test_a_co_player_has_the_viewers_own_fields_and_any_action():
     assert bool(jnp.all(inputs.legal)) and GAME.legal_in_view(seen).tolist() == [True, False, True]
 
 
-@pytest.mark.parametrize("shift", [1, pytest.param(2, marks=pytest.mark.heavy)])
-def test_seats_are_treated_alike_with_models_of_own_views(shift):
+@pytest.mark.parametrize(
+    ("settings", "shift"),
+    [
+        (replace(CONFIG, opponents=SETTINGS.opponents), 1),
+        pytest.param(SETTINGS, 1, marks=pytest.mark.heavy),
+        pytest.param(SETTINGS, 2, marks=pytest.mark.heavy),
+    ],
+    ids=["without a world", "1", "2"],
+)
+def test_seats_are_treated_alike_with_models_of_own_views(settings, shift):
     """Rotate the seats before training, and the whole result is rotated, imagined play included."""
-    task, train = Task(GAME, Lineup(()), 4), trainer(GAME, SETTINGS, 3)
-    start = start_of(SETTINGS, task)
+    task, train = Task(GAME, Lineup(()), 4), trainer(GAME, settings, 3)
+    start = start_of(settings, task)
     plain, _ = train(start, 0)
     turned, _ = train(turn_start(start, GAME, shift), shift)
     assert eqx.tree_equal(turn(plain.learners, shift), turned.learners)
