@@ -61,10 +61,8 @@ def test_check_of_somebody_elses_broken_game_exits_with_1(capsys, tmp_path, monk
 
 
 def test_trained_players_take_seats_and_say_what_they_believe(capsys, tmp_path):
-    out, seats = (
-        tmp_path / "episode.gif",
-        f"{GOLDEN / 'hop_plus'},{GOLDEN / 'hop_plus'}:2,nearest_stag,{GOLDEN / 'ppo'}",
-    )
+    run = GOLDEN / "hop_plus"
+    out, seats = tmp_path / "episode.gif", f"{run},{run}:2,nearest_stag,{GOLDEN / 'ppo'}"
     line = ["play", "stag-hunt-4x4", "--seconds", "0", "--out", str(out), "--seats"]
     assert main([*line, seats]) == 0
     printed = capsys.readouterr().out
