@@ -6,6 +6,9 @@ python benchmarks/world.py --quick              4x4, 20,000 transitions without 
 python benchmarks/world.py --fields 50000       the world of fields on 4x4 with so many transitions, without self-play
 python benchmarks/world.py --errors             the world of fields on games without a board, beside "nothing changes"
                                                 and a linear model
+python benchmarks/world.py --beyond             the world of cells where players act beyond their own cell, with 200,000
+                                                transitions: foraging, coins and harvest; the last two beside the
+                                                entropy of their own random draws
 """
 
 import argparse
@@ -20,6 +23,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from hopplus.core.devices import use_cores
 from hopplus.core.mesh import MeshConfig, num_cores
@@ -38,8 +42,10 @@ from hopplus.evaluation.world import (
     sums_of,
     transitions_of,
 )
+from hopplus.games.coins import Coins
 from hopplus.games.fields import features
 from hopplus.games.game import Game, GameSpec
+from hopplus.games.harvest import CHANCES, Harvest
 from hopplus.games.presets import make
 from hopplus.learning.config import LearnerConfig
 from hopplus.learning.worlds import fit
@@ -64,6 +70,11 @@ FOREIGN = {
     "jaxmarl:coin_game": {"episodes": 600, "held_out": 60, "epochs": 12, "hidden": 256},
     "jaxmarl:MPE_simple_spread_v3": {"episodes": 4_000, "held_out": 400, "epochs": 20, "hidden": 256},
     "jaxmarl:overcooked": {"episodes": 100, "held_out": 10, "epochs": 8, "hidden": 256},
+}
+BEYOND = {
+    "foraging-8x8": {"transitions": 200_000, "epochs": 12},
+    "coins-5x5": {"transitions": 200_000, "epochs": 20},
+    "harvest-8x8": {"transitions": 200_000, "epochs": 6},
 }
 SELF_PLAY_STEPS = 400_000
 EPISODES, HELD_OUT = 512, 400
@@ -128,17 +139,88 @@ def trained(spec: GameSpec, model: str, data: Transition, epochs: int, key: Any)
         least = max((least for least in FIELDS if least <= len(data.now.time)), default=min(FIELDS))
         hidden, epochs = FIELDS[least]
     params = init_world(WorldConfig(members=1, kind=MODELS[model], hidden=hidden), spec, key=key)
-    rate = 1e-3 if model == "regression" else params.learning_rate
+    return fitted(params, spec, data, epochs, learning_rate=1e-3 if model == "regression" else None, key=key)
+
+
+def fitted(
+    params: WorldModel, spec: GameSpec, data: Transition, epochs: int, *, learning_rate: float | None = None, key: Any
+) -> WorldModel:
     return fit(
         lambda params, transition: world.loss(params, spec, transition),
         params,
         data,
         epochs=epochs,
-        learning_rate=rate,
+        learning_rate=learning_rate or params.learning_rate,
         weight_decay=params.weight_decay,
         key=key,
-        on_epoch=lambda epoch, _: PROGRESS.print(f"{model}: epoch {epoch + 1} of {epochs}"),
+        on_epoch=lambda epoch, _: PROGRESS.print(f"epoch {epoch + 1} of {epochs}"),
     )
+
+
+def beyond(name: str, transitions: int, epochs: int, hidden: int) -> dict[str, Any]:
+    """The scores of the world of cells; where the rules draw at random, its surprise at boards beside their entropy."""
+    game = make(name)
+    spec = game.spec
+    groups = line_ups(game, None)
+    PROGRESS.print(f"{name}: {transitions:,} transitions of {', '.join(groups)}")
+    parts = [collect(game, players, transitions // len(groups), 1) for players in groups.values()]
+    data = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    held_out = {
+        group: record_episodes(game, players, HELD_OUT, key=jax.random.key(2)) for group, players in groups.items()
+    }
+    started = time.perf_counter()
+    params = init_world(WorldConfig(1, "cells", hidden), spec, key=jax.random.key(3))
+    params = fitted(params, spec, data, epochs, key=jax.random.key(4))
+    seconds = time.perf_counter() - started
+    scores = judge_line_ups(spec, partial(sums_of, spec, by_world(spec, params)), held_out)["all"]
+    rows = jax.tree.map(jnp.asarray, transitions_of(joined(held_out.values())))
+    found = {"transitions": transitions, "epochs": epochs, "hidden": hidden, "seconds": seconds, "scores": scores}
+    if spec.name in ENTROPIES:
+        surprise = jax.jit(jax.vmap(lambda row: board_surprise(spec, params, row)))(rows)
+        entropy, draws = jax.jit(jax.vmap(partial(ENTROPIES[spec.name], game)))(rows)
+        nats, least, number = (float(np.sum(np.asarray(each, np.float64))) for each in (surprise, entropy, draws))
+        found |= {"surprise": nats / number, "entropy": least / number, "above": (nats - least) / number}
+    return found
+
+
+def board_surprise(spec: GameSpec, params: WorldModel, row: Transition) -> Array:
+    """The negative log-likelihood of the next board."""
+    parts = world.loss(params, spec, row)[1]
+    return parts["walkers"] + parts["sets"]
+
+
+def entropy_of_coins(game: Coins, row: Transition) -> tuple[Array, Array]:
+    """Of the cells where coins came back, all free ones alike, one coin after another; and how many did."""
+    spec, players = game.spec, game.num_players
+    before, after = row.now.board, row.after.board
+    coins = slice(players, 2 * players)
+    walkers = jnp.any(after[..., :players] > 0, axis=-1)
+    taken = jnp.any((before[..., coins] > 0) & walkers[..., None], axis=(0, 1))
+    left = jnp.any((before[..., coins] > 0) & ~taken, axis=-1)
+    walls = before[..., spec.plane_index("obstacles")] > 0
+    free, count = jnp.sum(~(walkers | left | walls)), jnp.sum(taken)
+    places = np.arange(players)
+    logs = jnp.log(jnp.maximum(free - places, 1).astype(jnp.float32))
+    return jnp.sum(jnp.where(places < count, logs, 0.0)), count
+
+
+def entropy_of_harvest(game: Harvest, row: Transition) -> tuple[Array, Array]:
+    """Of the growth on every cell without a wall, a player or an apple; and how many such cells there are."""
+    spec, players = game.spec, game.num_players
+    walkers = jnp.any(row.after.board[..., :players] > 0, axis=-1)
+    walls, apples = (row.now.board[..., spec.plane_index(name)] > 0 for name in ("obstacles", "apples"))
+    left = apples & ~walkers
+    padded = jnp.pad(left.astype(jnp.int32), 1)
+    across = padded[:-2] + padded[1:-1] + padded[2:]
+    around = across[:, :-2] + across[:, 1:-1] + across[:, 2:]
+    chance = jnp.asarray([round(each * CHANCES) / CHANCES for each in game.growth], jnp.float32)
+    grows = chance[jnp.minimum(around, len(game.growth) - 1)]
+    each = jax.scipy.special.entr(grows) + jax.scipy.special.entr(1 - grows)
+    open_cells = ~(walls | walkers | left)
+    return jnp.sum(jnp.where(open_cells, each, 0.0)), jnp.sum(open_cells)
+
+
+ENTROPIES: dict[str, Any] = {"coins": entropy_of_coins, "harvest": entropy_of_harvest}
 
 
 def errors(name: str, episodes: int, held_out: int, epochs: int, hidden: int) -> dict[str, Any]:
@@ -155,16 +237,7 @@ def errors(name: str, episodes: int, held_out: int, epochs: int, hidden: int) ->
     rows = transitions_of(seen)
     params = init_world(WorldConfig(members=1, kind="fields", hidden=hidden), spec, key=jax.random.key(3))
     started = time.perf_counter()
-    params = fit(
-        lambda params, transition: world.loss(params, spec, transition),
-        params,
-        rows,
-        epochs=epochs,
-        learning_rate=params.learning_rate,
-        weight_decay=params.weight_decay,
-        key=jax.random.key(4),
-        on_epoch=lambda epoch, _: PROGRESS.print(f"fields: epoch {epoch + 1} of {epochs}"),
-    )
+    params = fitted(params, spec, rows, epochs, key=jax.random.key(4))
     seconds = time.perf_counter() - started
     models = {
         "fields": (by_world(spec, params), unseen),
@@ -253,6 +326,16 @@ def show_errors(found: dict[str, Any]) -> None:
     print_table("squared errors of the features of the next view, held-out episodes", columns, rows)
 
 
+def show_beyond(found: dict[str, Any]) -> None:
+    rows = []
+    for name, one in found.items():
+        scores, chance = one["scores"], [f"{one[part]:.4f}" if part in one else "-" for part in ("entropy", "above")]
+        exact = f"{scores['exact_next_state']:.3%}", f"{scores['exact_rewards']:.3%}", f"{scores['reward_mse']:.1e}"
+        rows.append((name, *exact, str(sum(scores["impossible"].values())), *chance, f"{one['seconds']:.0f}"))
+    columns = ("game", "exact boards", "rewards", "reward MSE", "impossible", "entropy of a draw", "above", "seconds")
+    print_table("the world of cells, held-out episodes", columns, rows)
+
+
 def least_other(found: dict[str, Any], steps: str) -> float:
     """The least error of the models that are not learned by gradients."""
     return min(error[steps] for model, error in found["errors"].items() if model != "fields")
@@ -287,6 +370,8 @@ def main() -> None:
     parser.add_argument(
         "--errors", nargs="*", choices=list(FOREIGN), help="games without a board; all if none is given"
     )
+    parser.add_argument("--beyond", nargs="*", choices=list(BEYOND), help="the new games; all if none is given")
+    parser.add_argument("--hidden", type=int, default=64, help="of the world of cells, with --beyond")
     parser.add_argument("--games", nargs="+", choices=list(GAMES), default=list(GAMES), help="which games")
     given = parser.parse_args()
     use_cores(num_cores())
@@ -294,6 +379,11 @@ def main() -> None:
         found = {name: errors(name, **FOREIGN[name]) for name in given.errors or FOREIGN}
         show_errors(found)
         print_json({"games": found}, ["jax", "jaxmarl"])
+        return
+    if given.beyond is not None:
+        found = {name: beyond(name, **BEYOND[name], hidden=given.hidden) for name in given.beyond or BEYOND}
+        show_beyond(found)
+        print_json({"games": found}, ["jax"])
         return
     if given.fields:
         shared: dict[str, Any] = {"with_self_play": False, "sampled": SAMPLED // 10, "kinds": ("fields",)}

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.games import GameSpec
+from hopplus.models.cells_prediction import Prediction, set_planes
 from hopplus.models.networks import MLP, Heads, init_heads, init_mlp
-from hopplus.models.world import GONE, STANDS, Prediction, Situation, WorldModel, set_planes
+from hopplus.models.world import GONE, STANDS, Situation, WorldModel
 
 UNCHANGED = 3.0
 

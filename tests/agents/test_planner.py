@@ -12,7 +12,7 @@ from hopplus.agents.config import PlanningConfig
 from hopplus.agents.goals import goal_model
 from hopplus.agents.opponents import OpponentModels
 from hopplus.games.stag_hunt import HUNT_HARE, HUNT_STAG
-from hopplus.models import world
+from hopplus.models import cells_world
 from hopplus.models.config import WorldConfig
 from hopplus.models.learned_game import LearnedGame, from_view
 from hopplus.planning.config import SearchConfig
@@ -30,7 +30,7 @@ def seen_by_first(state):
 
 
 def learned_game():
-    params = world.init(WorldConfig(members=1, hidden=4, pooled=2), GAME.spec, key=jax.random.key(2))
+    params = cells_world.init(WorldConfig(members=1, hidden=4, pooled=2), GAME.spec, key=jax.random.key(2))
     view, _ = seen_by_first(GAME.reset(key=jax.random.key(3)))
     return LearnedGame(params, GAME, jax.tree.map(lambda leaf: leaf[None], from_view(GAME.spec, view)))
 

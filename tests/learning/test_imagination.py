@@ -26,7 +26,7 @@ from hopplus.learning.learner import bonus_left
 from hopplus.learning.ppo import Batch, Source, make_batch
 from hopplus.learning.state import UpdateContext
 from hopplus.learning.trust import LEAST_WEIGHT, depth_of, mixed, trust_of, weights_by_depth
-from hopplus.models import world
+from hopplus.models import cells_world
 from hopplus.models.config import WorldConfig
 from learning.played import CONFIGS, GAME, of_learner, two_updates
 
@@ -44,7 +44,7 @@ def agent():
     learner = of_learner(played.after.learners, 1)
     players = ImaginedPlayers(learner.policy.params, learner.opponents.params, GAME, LEARNER.opponents)
     keys = jax.random.split(jax.random.key(2), 2)
-    members = jax.vmap(lambda key: world.init(LEARNER.world, GAME.spec, key=key))(keys)
+    members = jax.vmap(lambda key: cells_world.init(LEARNER.world, GAME.spec, key=key))(keys)
     return played, players, members
 
 

@@ -17,9 +17,10 @@ from hopplus.games.game import Game, GameSpec, ego_order
 from hopplus.learning.worlds import fit, reward_misses, score, seen_by_seats, view_error
 from hopplus.models import fields_world, world
 from hopplus.models.config import WorldConfig
-from hopplus.models.fields_world import BINS, Change, symlog, two_hot
+from hopplus.models.fields_world import Change
 from hopplus.models.learned_game import LearnedGame, from_view
 from hopplus.models.world_kinds import init_world
+from hopplus.models.world_rewards import BINS, symlog, two_hot
 from models.boards import drawn_like
 from models.test_world import GAME as HUNT
 from models.test_world import SPEC as HUNT_SPEC

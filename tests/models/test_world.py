@@ -15,7 +15,7 @@ from hopplus.games.lineups import read_policies
 from hopplus.games.stag_hunt import HUNT_STAG, StagHunt
 from hopplus.learning.offline import Cast
 from hopplus.learning.worlds import fit
-from hopplus.models import world
+from hopplus.models import cells_world, world
 from hopplus.models.config import WorldConfig
 from hopplus.models.learned_game import LearnedGame, from_view
 from hopplus.models.world import Situation
@@ -28,7 +28,7 @@ SMALL = WorldConfig(members=1, hidden=16, pooled=4)
 
 def wild(scale=3.0, seed=0):
     """A world that is sure of anything, as an untrained one never is."""
-    params = world.init(SMALL, SPEC, key=jax.random.key(seed))
+    params = cells_world.init(SMALL, SPEC, key=jax.random.key(seed))
     leaves, tree = jax.tree.flatten(params)
     rng = np.random.default_rng(seed)
     return tree.unflatten([jnp.asarray(rng.normal(0, scale / 4, leaf.shape), jnp.float32) for leaf in leaves])
@@ -162,7 +162,7 @@ def test_what_is_legal_and_seen_is_what_the_game_says():
 
 def test_an_end_that_is_foretold_ends_the_game():
     """Trap 5: the world has a head for ends, and what has ended stays so."""
-    params = world.init(SMALL, SPEC, key=jax.random.key(0))
+    params = cells_world.init(SMALL, SPEC, key=jax.random.key(0))
     sure = replace(params, heads=replace(params.heads, bias=params.heads.bias.at[-1].set(50.0)))
     for member, ends in ((sure, True), (replace(sure, heads=replace(sure.heads, bias=-sure.heads.bias)), False)):
         here = learned(member)
@@ -188,7 +188,7 @@ def judged(params):
 def test_the_rules_are_learned():
     """A few hundred steps are enough for hunts and walks, not for everything."""
     data = transitions_of(played())
-    params = world.init(replace(SMALL, hidden=32), SPEC, key=jax.random.key(0))
+    params = cells_world.init(replace(SMALL, hidden=32), SPEC, key=jax.random.key(0))
     before = judged(params)
     loss = lambda params, transition: world.loss(params, SPEC, transition)  # noqa: E731
     params = fit(loss, params, data, epochs=40, minibatch_size=64, learning_rate=1e-2, key=jax.random.key(0))

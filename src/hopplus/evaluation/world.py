@@ -353,7 +353,8 @@ def impossible(spec: GameSpec, now: Situation, after: Outcome) -> Int32[Array, "
     was_there = jnp.any(before, axis=(0, 1))
     jumped = jnp.any(walkers & ~reach, axis=(0, 1)) & was_there
     doubled = jnp.sum(walkers, axis=(0, 1)) > 1
-    revived = (jnp.any(walkers, axis=(0, 1)) & ~was_there) | comes_back
+    returned = jnp.any(walkers, axis=(0, 1)) & ~was_there
+    revived = comes_back if spec.walkers_return else returned | comes_back
     return _counts(jumped, doubled, revived, outside & ~now.ended)
 
 

@@ -54,7 +54,8 @@ class Coins(Game[CoinsState]):
     def spec(self) -> GameSpec:
         players = tuple(Plane(f"player_{offset}", "walker") for offset in range(self.num_players))
         coins = tuple(
-            Plane(f"coins_{offset}", "set", per_player=True, reached="entered") for offset in range(self.num_players)
+            Plane(f"coins_{offset}", "set", per_player=True, one_cell=True, random=True, reached="entered")
+            for offset in range(self.num_players)
         )
         planes = (*players, *coins, Plane("obstacles", "fixed"))
         return GameSpec(

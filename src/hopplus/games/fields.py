@@ -35,11 +35,16 @@ class Plane:
     per_player: bool = False
     """One of as many planes as there are players, such as the coins of each; they follow the walkers, in the order of
     the players. Walkers are always per player."""
+    one_cell: bool = False
+    """Of a set: whether it is always on in exactly one cell, such as the coin of a player."""
+    random: bool = False
+    """Whether the game draws at random what comes next on it, such as apples that grow. A learned world is then wrong
+    only where it had ruled out what came."""
     returns: bool = False
     """Of a walker: whether it may be gone for a while and come back. Otherwise it is gone for ever."""
     reached: Literal["on", "entered", "beside"] = "on"
     """Of a set: from where players take what is on a cell. on: they stood on it before the step. entered: they are on
-    it after the step. beside: they stand on a neighbouring cell. Pictures need it."""
+    it after the step. beside: they stand on a neighbouring cell. Pictures and the world of cells need it."""
 
 
 @dataclass(frozen=True)

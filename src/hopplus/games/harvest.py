@@ -91,7 +91,7 @@ class Harvest(Game[HarvestState]):
         offsets = range(self.num_players)
         own = [Plane(f"player_{offset}", "walker", returns=self.has_beam) for offset in offsets]
         own += [Plane(f"away_{offset}", "counter", per_player=True) for offset in offsets if self.has_beam]
-        planes = (*own, Plane("obstacles", "fixed"), Plane("apples", "set", reached="entered"))
+        planes = (*own, Plane("obstacles", "fixed"), Plane("apples", "set", random=True, reached="entered"))
         action_names = ACTION_NAMES + (ZAP_NAMES if self.has_beam else ())
         sizes = self.grid.height, self.grid.width, self.num_players, len(action_names)
         shares = [1 / np.float32(players) for players in range(1, self.num_players + 1)]

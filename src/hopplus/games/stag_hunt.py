@@ -79,7 +79,8 @@ class StagHunt(Game[StagHuntState]):
     @property
     def spec(self) -> GameSpec:
         players = tuple(Plane(f"player_{offset}", "walker") for offset in range(self.num_players))
-        planes = (*players, Plane("obstacles", "fixed"), Plane("stags", "set"), Plane("hares", "set"))
+        prey = [Plane(name, "set", random=self.prey_moves > 0) for name in ("stags", "hares")]
+        planes = (*players, Plane("obstacles", "fixed"), *prey)
         shares = [np.float32(self.stag_reward) / np.float32(hunters) for hunters in range(2, self.num_players + 1)]
         shares += [np.float32(self.hare_reward) / np.float32(hunters) for hunters in range(1, self.num_players + 1)]
         return GameSpec(

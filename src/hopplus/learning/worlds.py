@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Bool, Float32, Int32, Key
+from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
 from hopplus.core.devices import shard_samples
 from hopplus.core.numerics import Metrics, count_rows, weighted_mean
@@ -23,7 +23,7 @@ from hopplus.learning.config import WorldTrainingConfig
 from hopplus.learning.optim import Trained, apply_gradient, falling
 from hopplus.learning.replay import Kept
 from hopplus.models import world
-from hopplus.models.world import Outcome, Transition, WorldModel
+from hopplus.models.world import Outcome, Situation, Transition, WorldModel, WorldPrediction
 
 SAME_REWARD = 0.05
 """Rewards that differ by less are the same."""
@@ -31,6 +31,8 @@ FINAL_RATE = 0.1
 """The learning rate falls to this share of itself over a run."""
 
 
+RULED_OUT = 1e-3
+"""What comes with a smaller predicted probability was ruled out."""
 KNOWN = 0.01
 """The sum of errors below which a world counts as known."""
 
@@ -112,19 +114,23 @@ def is_known(errors: Metrics) -> Bool[Array, ""]:
 def score(spec: GameSpec, members: WorldModel, transitions: Transition) -> Metrics:
     """The errors of the members' most likely outcomes, a mean over members; `transitions` are unseen data.
 
-    board    share of transitions whose next board is not the true one, cell for cell; of a viewer's own fields, the
-             share whose bits and categories are not the true ones, and the unexplained share of changes of numbers
+    board    share of transitions whose next board is not the true one, cell for cell, or where the rules draw at random
+             was ruled out; of a viewer's own fields, the share whose bits and categories are not the true ones, and the
+             unexplained share of changes of numbers
     reward   share of rewards that were not predicted, a mean over the sizes that occurred, plus false rewards; without
              a reward support, the unexplained share of their variance
     ended    ends that were missed or false, over the true ones
     """
 
-    def one_member(params: WorldModel) -> Outcome:
-        return jax.vmap(lambda now: world.draw(spec, now, world.apply(params, spec, now), key=None))(transitions.now)
+    true, playing = transitions.after, ~transitions.now.ended
 
-    predicted, true = jax.vmap(one_member)(members), transitions.after
-    playing = ~transitions.now.ended
-    wrong = jnp.any(predicted.board != true.board, axis=(-1, -2, -3))
+    def one_situation(params: WorldModel, now: Situation, came: Array) -> tuple[Outcome, Bool[Array, ""]]:
+        prediction = world.apply(params, spec, now)
+        likeliest = world.draw(spec, now, prediction, key=None)
+        return likeliest, is_wrong_board(spec, prediction, now, likeliest.board, came)
+
+    of_member = jax.vmap(one_situation, in_axes=(None, 0, 0))
+    predicted, wrong = jax.vmap(lambda params: of_member(params, transitions.now, true.board))(members)
     reward_error = jax.vmap(lambda rewards: reward_misses(spec, rewards, true.rewards, playing))(predicted.rewards)
     wrong_ends = jnp.sum((predicted.ended != true.ended) & playing, axis=(1, 2))
     ends = jnp.sum(true.ended & playing)
@@ -140,6 +146,23 @@ def score(spec: GameSpec, members: WorldModel, transitions: Transition) -> Metri
         "wm/end_error": jnp.mean(wrong_ends / jnp.maximum(ends, 1)),
         "wm/disagreement": jnp.mean(differ, dtype=jnp.float32),
     }
+
+
+def is_wrong_board(
+    spec: GameSpec,
+    predicted: WorldPrediction,
+    now: Situation,
+    likeliest: UInt8[Array, "height width planes"],
+    came: UInt8[Array, "height width planes"],
+) -> Bool[Array, ""]:
+    """Whether the likeliest board is not the one that came; where the rules draw at random, whether what came there
+    was ruled out."""
+    is_random = np.array([plane.random or plane.returns for plane in spec.planes], bool)
+    if not is_random.any():
+        return jnp.any(likeliest != came)
+    on = predicted.expected_board(spec, now)[..., is_random]
+    ruled_out = jnp.where(came[..., is_random] > 0, on, 1 - on) < RULED_OUT
+    return jnp.any(likeliest[..., ~is_random] != came[..., ~is_random]) | jnp.any(ruled_out)
 
 
 def reward_misses(

@@ -1,5 +1,6 @@
 from hopplus.models.actor_critic import ActorCritic as ActorCritic
 from hopplus.models.actor_critic import PolicyNetwork as PolicyNetwork
+from hopplus.models.cells_world import World as World
 from hopplus.models.config import ActorCriticConfig as ActorCriticConfig
 from hopplus.models.config import GoalsConfig as GoalsConfig
 from hopplus.models.config import OthersConfig as OthersConfig
@@ -7,5 +8,4 @@ from hopplus.models.config import WorldConfig as WorldConfig
 from hopplus.models.learned_game import LearnedGame as LearnedGame
 from hopplus.models.others import OpponentModel as OpponentModel
 from hopplus.models.others import Others as Others
-from hopplus.models.world import World as World
 from hopplus.models.world import WorldModel as WorldModel

@@ -30,6 +30,7 @@ from jaxtyping import Array, Bool, Float32, Key
 
 from hopplus.games.fields import Field, Observation, features
 from hopplus.games.game import GameSpec
+from hopplus.models import world_rewards
 from hopplus.models.config import WorldConfig
 from hopplus.models.networks import Dense, Heads, init_dense, init_heads
 from hopplus.models.world import (
@@ -43,29 +44,12 @@ from hopplus.models.world import (
     shows_who_left,
     viewed_fields,
 )
+from hopplus.models.world_rewards import num_rewards, symlog
 
 LEAST_SPREAD, GREATEST_SPREAD = np.exp(-5.0), np.exp(5.0)
 """Of the change of a number."""
 LARGE = 10.0
 """Numbers beyond it are read on a symlog scale only."""
-BINS = np.sign(np.arange(-48, 49)) * (2.0 ** (np.abs(np.arange(-48, 49)) / 4) - 1)
-"""Rewards without a finite support: four bins for every doubling of 1 + |reward|, up to 4,095. 0, 1, 3, 7 are bins."""
-
-
-def symlog(numbers: Float32[Array, "*shape"]) -> Float32[Array, "*shape"]:
-    """sign(x) log(1 + |x|)"""
-    return jnp.sign(numbers) * jnp.log1p(jnp.abs(numbers))
-
-
-def two_hot(numbers: Float32[Array, "*shape"]) -> Float32[Array, "*shape bins"]:
-    """Probabilities of the two bins around each number, whose expectation is the number."""
-    bins = jnp.asarray(BINS, jnp.float32)
-    numbers = jnp.clip(numbers, bins[0], bins[-1])
-    lower = jnp.clip(jnp.searchsorted(bins, numbers, side="right") - 1, 0, len(BINS) - 2)
-    share = (numbers - bins[lower]) / (bins[lower + 1] - bins[lower])
-    places = np.arange(len(BINS))
-    at_lower, at_upper = (places == place[..., None] for place in (lower, lower + 1))
-    return jnp.where(at_lower, 1 - share[..., None], 0.0) + jnp.where(at_upper, share[..., None], 0.0)
 
 
 class Change(eqx.Module):
@@ -148,7 +132,7 @@ class FieldsPrediction(WorldPrediction):
         playing, ended = (flags.astype(jnp.float32) for flags in (~now.ended, after.ended))
         return {
             "fields": sum(of_fields, jnp.float32(0)),
-            "reward": jnp.sum(-jnp.sum(_reward_targets(spec, after) * jax.nn.log_softmax(self.rewards), -1) * playing),
+            "reward": jnp.sum(world_rewards.surprise(spec, self.rewards, after.rewards) * playing),
             "ended": jnp.sum(_cross_entropy(self.ended, ended) * playing),
         }
 
@@ -212,11 +196,6 @@ def num_features(spec: GameSpec) -> int:
     """How many numbers the network reads."""
     numbers = sum(field.num_features * (2 if _kind(field) == "number" else 1) for field in predicted_fields(spec))
     return numbers + spec.num_agents * (spec.num_actions + 1) + 2
-
-
-def num_rewards(spec: GameSpec) -> int:
-    """How many places the distribution of a reward has."""
-    return len(spec.reward_support) or len(BINS)
 
 
 def _inputs(spec: GameSpec, now: Situation) -> Float32[Array, " features"]:
@@ -285,21 +264,12 @@ def _expected(field: Field, predicted: Predicted, before: Observation) -> Float3
     return jax.nn.sigmoid(predicted) if _kind(field) == "bit" else jax.nn.softmax(predicted)[..., :-1]
 
 
-def _reward_targets(spec: GameSpec, after: Outcome) -> Float32[Array, "agents places"]:
-    if not spec.reward_support:
-        return two_hot(after.rewards)
-    support = jnp.asarray(spec.reward_support, jnp.float32)
-    return jax.nn.one_hot(jnp.argmin(jnp.abs(after.rewards[:, None] - support), axis=-1), len(support))
-
-
 def _draw_rewards(
     spec: GameSpec, logits: Float32[Array, "agents places"], key: Key[Array, ""] | None
 ) -> Float32[Array, " agents"]:
-    """One reward for each seat: drawn; without a key the likeliest of the support, or what the bins lead to expect."""
-    values = jnp.asarray(spec.reward_support or BINS, jnp.float32)
-    if key is not None:
-        return values[jax.random.categorical(key, logits)]
-    return values[jnp.argmax(logits, axis=-1)] if spec.reward_support else jax.nn.softmax(logits) @ values
+    if key is None:
+        return world_rewards.likeliest(spec, logits)
+    return world_rewards.reward_at(spec, jax.random.categorical(key, logits))
 
 
 def _bits(logits: Float32[Array, "*shape"], key: Key[Array, ""] | None) -> Bool[Array, "*shape"]:

@@ -1,35 +1,21 @@
-"""The world: the learned effect of a joint action on the board, on every seat's reward and on who is in the game.
+"""What every learned world has: what it reads, what it predicts, and the geometry of walkers.
 
-Boards and actions are in one seat order, the ego's. Any order works, because seats differ only by their position and
-their action. Predictions are distributions of the plane's kind, masked to what is possible:
-
-    walker   one of: stay, the four cells around, gone      masked to free cells of the board; gone is for ever
-    set      each cell on or off                            in units of "it stays as it is"
-    fixed    copied
-    reward   one of the game's reward support, for each seat
-    end      for each seat; for ever
-
-A cell reads what lies on it and around it and the number of players with each action there, so that two hunters differ
-from one. A seat reads its own cell, its action, and a sum over all cells.
+A world is the learned effect of a joint action on the board, on every seat's reward and on who is in the game. Boards
+and actions are in one seat order, the ego's. Any order works, because seats differ only by their position and their
+action. The kinds of worlds are in files of their own: `cells_world`, `fields_world`, `regression_world`.
 """
 
-import math
 from abc import abstractmethod
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
-from hopplus.core.numerics import MASKED, Metrics
-from hopplus.games.board import COLUMN_STEPS, ROW_STEPS, random_words
+from hopplus.core.numerics import Metrics
+from hopplus.games.board import COLUMN_STEPS, ROW_STEPS
 from hopplus.games.fields import TIME, Field, Observation, last_actions_field
 from hopplus.games.game import Game, GameSpec
-from hopplus.games.rollout import sample_actions, uniforms_from_words
-from hopplus.models.config import WorldConfig
-from hopplus.models.networks import Dense, Heads, init_dense, init_heads
 
 NUM_STEPS = len(ROW_STEPS)
 STANDS, GONE = NUM_STEPS, NUM_STEPS + 1
@@ -122,7 +108,7 @@ def seen_by(spec: GameSpec, transition: Transition, order: Int32[Array, " agents
 
 
 class WorldPrediction(eqx.Module):
-    """What a world says about the outcome. Subclass it for a world that predicts in another form than `Prediction`."""
+    """What a world says about the outcome. Subclass it for a world that predicts in a form of its own."""
 
     @abstractmethod
     def draw(self, spec: GameSpec, now: Situation, *, key: Key[Array, ""] | None) -> Outcome:
@@ -139,56 +125,6 @@ class WorldPrediction(eqx.Module):
     @abstractmethod
     def losses(self, spec: GameSpec, transition: Transition) -> Metrics:
         """The parts of the loss of one transition, by name."""
-
-
-class Prediction(WorldPrediction):
-    """Distributions, as masked logits. A drawn outcome is always a possible one."""
-
-    walkers: Float32[Array, "agents options"]
-    """Up, down, left, right, stands, gone."""
-    sets: Float32[Array, "height width sets"]
-    """Of the cell being on."""
-    rewards: Float32[Array, "agents support"]
-    ended: Float32[Array, " agents"]
-
-    def draw(self, spec, now, *, key):
-        walkers, paid, ends, cells = _likeliest(self) if key is None else _drawn(self, key=key)
-        rewards = jnp.asarray(spec.reward_support, jnp.float32)[paid]
-        moved = move_walkers(now.board[..., : spec.num_walkers], walkers)
-        board = jnp.concatenate([moved, now.board[..., spec.num_walkers :]], axis=-1)
-        board = board.at[..., np.array(set_planes(spec), int)].set(cells.astype(jnp.uint8))
-        return Outcome(
-            board=board,
-            rewards=jnp.where(now.ended, 0.0, rewards),
-            ended=now.ended | ends | ~on_board(moved),
-        )
-
-    def expected_board(self, spec, now):
-        before = now.board[..., : spec.num_walkers].astype(jnp.float32)
-        chances = jax.nn.softmax(self.walkers)
-        walkers = before * chances[:, STANDS]
-        for move in range(NUM_STEPS):
-            walkers += shifted(before, move ^ 1) * chances[:, move]
-        shared = now.board[..., spec.num_walkers :].astype(jnp.float32)
-        board = jnp.concatenate([walkers, shared], axis=-1)
-        return board.at[..., np.array(set_planes(spec), int)].set(jax.nn.sigmoid(self.sets))
-
-    def losses(self, spec, transition):
-        """Negative log-likelihoods, over walkers and seats that are in the game."""
-        now, after = transition.now, transition.after
-        present = on_board(now.board[..., : spec.num_walkers])
-        options = option_taken(now.board[..., : spec.num_walkers], after.board[..., : spec.num_walkers])
-        on = after.board[..., np.array(set_planes(spec), int)].astype(jnp.float32)
-        support = jnp.asarray(spec.reward_support, jnp.float32)
-        paid = jnp.argmin(jnp.abs(after.rewards[:, None] - support), axis=-1)
-        ended = after.ended.astype(jnp.float32)
-        playing = (~now.ended).astype(jnp.float32)
-        return {
-            "walkers": jnp.sum(_surprise(self.walkers, options) * present),
-            "sets": jnp.sum(jax.nn.softplus(self.sets) - on * self.sets),
-            "reward": jnp.sum(_surprise(self.rewards, paid) * playing),
-            "ended": jnp.sum((jax.nn.softplus(self.ended) - ended * self.ended) * playing),
-        }
 
 
 class WorldModel(eqx.Module):
@@ -208,73 +144,6 @@ class WorldModel(eqx.Module):
         """What it says about the outcome."""
 
 
-class World(WorldModel):
-    """The world of cells."""
-
-    is_symmetric: ClassVar[bool] = True
-    cell: Dense
-    sets: Heads
-    """Whether each set plane keeps what it has on the cell."""
-    pool: Dense
-    seat: Dense
-    mixed: Dense
-    heads: Heads
-    """The walker's option, the reward, the end."""
-
-    def __call__(self, spec, now):
-        board = now.board.astype(jnp.float32)
-        walkers, shared = board[..., : spec.num_walkers], board[..., spec.num_walkers :]
-        did = jax.nn.one_hot(now.actions, spec.num_actions)
-        counts = jnp.tensordot(walkers, did, 1)
-        at_least = counts[..., None] >= np.arange(1, spec.num_agents + 1)
-        around = [shifted(shared, move) for move in range(NUM_STEPS)]
-        content = jnp.concatenate([shared, *around, at_least.reshape(*counts.shape[:2], -1)], axis=-1)
-
-        def everywhere(layer):
-            return jax.vmap(jax.vmap(layer))
-
-        cells = jax.nn.relu(everywhere(self.cell)(content))
-
-        there = jnp.einsum("hwi,hwf->if", walkers, cells)
-        pooled = jnp.sum(jax.nn.relu(everywhere(self.pool)(cells)), axis=(0, 1))
-        free = _free_around(spec, now.board)
-        last_step = jnp.full((spec.num_agents, 1), now.time + 1 >= spec.horizon, jnp.float32)
-        for_all = jnp.broadcast_to(pooled, (spec.num_agents, len(pooled)))
-        ended = now.ended[:, None].astype(jnp.float32)
-        seats = jnp.concatenate([there, for_all, did, free.astype(jnp.float32), last_step, ended], axis=-1)
-        hidden = jax.nn.relu(jax.vmap(self.mixed)(jax.nn.relu(jax.vmap(self.seat)(seats))))
-        outputs = jax.vmap(self.heads)(hidden)
-        options = outputs[:, : GONE + 1].at[:, STANDS].add(UNCHANGED)
-        on = board[..., np.array(set_planes(spec), int)]
-        return Prediction(
-            walkers=jnp.where(_possible(free, now.board, spec), options, MASKED),
-            sets=(2 * on - 1) * (UNCHANGED + cells @ self.sets.weight.T + self.sets.bias),
-            rewards=outputs[:, GONE + 1 : -1],
-            ended=outputs[:, -1],
-        )
-
-
-def set_planes(spec: GameSpec) -> list[int]:
-    return [index for index, plane in enumerate(spec.planes) if plane.kind == "set"]
-
-
-def init(config: WorldConfig, spec: GameSpec, *, key: Key[Array, ""]) -> World:
-    """A world of cells that starts by predicting almost no change."""
-    cell_key, sets_key, pool_key, seat_key, mixed_key, heads_key = jax.random.split(key, 6)
-    hidden, num_shared = config.hidden, len(spec.planes) - spec.num_walkers
-    num_cell = num_shared * (1 + NUM_STEPS) + spec.num_agents * spec.num_actions
-    num_seat = hidden + config.pooled + spec.num_actions + NUM_STEPS + 2
-    gains = [0.01] * (NUM_STEPS + 2 + len(spec.reward_support) + 1)
-    return World(
-        cell=init_dense(num_cell, hidden, 2**0.5, key=cell_key),
-        sets=init_heads(hidden, [0.01] * len(set_planes(spec)), key=sets_key),
-        pool=init_dense(hidden, config.pooled, 1.0, key=pool_key),
-        seat=init_dense(num_seat, hidden, 2**0.5, key=seat_key),
-        mixed=init_dense(hidden, hidden, 2**0.5, key=mixed_key),
-        heads=init_heads(hidden, gains, key=heads_key),
-    )
-
-
 def apply(params: WorldModel, spec: GameSpec, now: Situation) -> WorldPrediction:
     """What a world says about the outcome."""
     return params(spec, now)
@@ -283,32 +152,6 @@ def apply(params: WorldModel, spec: GameSpec, now: Situation) -> WorldPrediction
 def draw(spec: GameSpec, now: Situation, predicted: WorldPrediction, *, key: Key[Array, ""] | None) -> Outcome:
     """One outcome: sampled, or the most likely one without a key."""
     return predicted.draw(spec, now, key=key)
-
-
-Draws = tuple[
-    Int32[Array, " agents"], Int32[Array, " agents"], Bool[Array, " agents"], Bool[Array, "height width sets"]
-]
-"""Options of the walkers, places in the reward support, who has ended, which cells are on."""
-
-
-def _likeliest(predicted: Prediction) -> Draws:
-    def best(logits):
-        return jnp.argmax(logits, axis=-1).astype(jnp.int32)
-
-    return best(predicted.walkers), best(predicted.rewards), predicted.ended > 0, predicted.sets > 0
-
-
-def _drawn(predicted: Prediction, *, key: Key[Array, ""]) -> Draws:
-    """One random number for each prediction: drawing is the costliest part of imagined rollouts."""
-    num_agents, shape = len(predicted.ended), predicted.sets.shape
-    uniforms = uniforms_from_words(random_words(3 * num_agents + math.prod(shape), key=key))
-    for_walkers, for_rewards, for_ends, for_cells = jnp.split(uniforms, np.arange(1, 4) * num_agents)
-    return (
-        sample_actions(jax.nn.softmax(predicted.walkers), uniforms=for_walkers),
-        sample_actions(jax.nn.softmax(predicted.rewards), uniforms=for_rewards),
-        jax.nn.sigmoid(predicted.ended) > for_ends,
-        jax.nn.sigmoid(predicted.sets) > for_cells.reshape(shape),
-    )
 
 
 def move_walkers(
@@ -339,10 +182,6 @@ def loss(params: WorldModel, spec: GameSpec, transition: Transition) -> tuple[Fl
     return sum(parts.values(), jnp.float32(0)), parts
 
 
-def _surprise(logits: Float32[Array, "agents options"], chosen: Int32[Array, " agents"]) -> Float32[Array, " agents"]:
-    return -jnp.take_along_axis(jax.nn.log_softmax(logits), chosen[:, None], axis=-1)[:, 0]
-
-
 def on_board(walkers: UInt8[Array, "height width agents"]) -> Bool[Array, " agents"]:
     return jnp.any(walkers > 0, axis=(0, 1))
 
@@ -353,19 +192,3 @@ def shifted(planes: Array, move: int) -> Array:
     padded = jnp.pad(planes, ((1, 1), (1, 1), (0, 0)))
     height, width = planes.shape[:2]
     return padded[1 + down : 1 + down + height, 1 + right : 1 + right + width]
-
-
-def _free_around(spec: GameSpec, board: UInt8[Array, "height width planes"]) -> Bool[Array, "agents moves"]:
-    """Which of the four moves lead a walker to a free cell of the board."""
-    floor = jnp.ones((spec.height, spec.width, 1), bool)
-    if spec.has_plane("obstacles"):
-        floor = board[..., spec.plane_index("obstacles")][..., None] == 0
-    walkers = board[..., : spec.num_walkers] > 0
-    return jnp.stack([jnp.any(walkers & shifted(floor, move), axis=(0, 1)) for move in range(NUM_STEPS)], axis=-1)
-
-
-def _possible(
-    free: Bool[Array, "agents moves"], board: UInt8[Array, "height width planes"], spec: GameSpec
-) -> Bool[Array, "agents options"]:
-    present = on_board(board[..., : spec.num_walkers])[:, None]
-    return jnp.concatenate([free, present, jnp.ones_like(present)], axis=-1)

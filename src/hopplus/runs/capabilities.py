@@ -52,28 +52,14 @@ def _missing_for_world(learner: LearnerConfig, game: Game) -> str | None:
         if not spec.roles or learner.sharing == "independent":
             return None
         return "seats in different roles see different things, and a world that they share does not know roles yet"
-    if spec.sums_others and learner.world.kind == "regression":
+    if learner.world.kind == "regression" and spec.sums_others:
         return "a world that regresses planes (--world.kind regression) needs views with a plane for each player"
-    other = "; or give --world.kind fields, which needs neither"
+    if learner.world.kind == "regression" and spec.walkers_return:
+        return "a world that regresses planes (--world.kind regression) takes a player that is away for one that left"
     if not has_shared_board(spec):
         needs = "a learned world (--world.members) needs a board with every player on it"
-        return f"{needs}: declare a `walker` plane for each player in `observation`{other}"
-    if beyond := _beyond_cells(game):
-        return f"a learned world (--world.members) cannot represent {beyond} yet; give --world.kind fields, which can"
-    if not spec.reward_support:
-        needs = "a learned world (--world.members) needs the list of possible rewards"
-        return f"{needs}: declare `reward_support`{other}"
+        return f"{needs}: declare a `walker` plane for each player in `observation`; or give --world.kind fields"
     return None
-
-
-def _beyond_cells(game: Game) -> str | None:
-    """What on the board of a game the world of cells cannot predict; None if there is nothing."""
-    if game.spec.walkers_return:
-        return "a player that comes back to the board"
-    if game.spec.num_blocks > 1:
-        return "more than one plane for each player"
-    kinds = [plane.kind for plane in game.spec.planes if plane.kind in ("category", "counter")]
-    return f"planes of the kind {kinds[0]}" if kinds else None
 
 
 def _missing_for_own_views(learner: LearnerConfig, game: Game) -> str | None:
