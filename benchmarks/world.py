@@ -8,16 +8,19 @@ python benchmarks/world.py --errors             the world of fields on games wit
                                                 and a linear model
 python benchmarks/world.py --beyond             the world of cells where players act beyond their own cell, with 200,000
                                                 transitions: foraging, coins and harvest; the last two beside the
-                                                entropy of their own random draws
+                                                entropy of their own random draws; some 10 to 30 minutes a game.
+                                                Written to results/world_beyond.json
 """
 
 import argparse
+import json
 import math
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -55,7 +58,7 @@ from hopplus.models.world import Outcome, Situation, Transition, WorldModel, vie
 from hopplus.models.world_kinds import init_world
 from hopplus.runs.config import RunConfig
 from hopplus.runs.training import train
-from measure import PROGRESS, print_json, print_table
+from measure import PROGRESS, print_json, print_table, write_result
 
 GAMES: dict[str, Any] = {
     "stag-hunt-4x4": {"transitions": 50_000, "epochs": 12},
@@ -76,6 +79,8 @@ BEYOND = {
     "coins-5x5": {"transitions": 200_000, "epochs": 20},
     "harvest-8x8": {"transitions": 200_000, "epochs": 6},
 }
+HIDDEN = 64
+RESULT = Path(__file__).resolve().parent.parent / "results" / "world_beyond.json"
 SELF_PLAY_STEPS = 400_000
 EPISODES, HELD_OUT = 512, 400
 SAMPLED = 1_000_000
@@ -98,19 +103,24 @@ def collect(game: Game, players: Any, wanted: int, seed: int) -> Transition:
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:wanted], *parts)
 
 
+def collected(name: str, game: Game, transitions: int, trained: Any) -> tuple[Transition, dict[str, Record]]:
+    """Transitions to learn from, of all line-ups in equal parts, and held-out episodes of each."""
+    groups = line_ups(game, trained)
+    PROGRESS.print(f"{name}: {transitions:,} transitions of {', '.join(groups)}")
+    parts = [collect(game, players, transitions // len(groups), 1) for players in groups.values()]
+    held_out = {
+        group: record_episodes(game, players, HELD_OUT, key=jax.random.key(2)) for group, players in groups.items()
+    }
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts), held_out
+
+
 def one_game(
     name: str, transitions: int, epochs: int, with_self_play: bool, sampled: int, kinds: Sequence[str] = tuple(MODELS)
 ) -> dict[str, Any]:
     """The scores of worlds of these kinds, and impossible outcomes among samples of the first."""
     game = RunConfig(game=name).task.game
     spec = game.spec
-    groups = line_ups(game, self_play(name) if with_self_play else None)
-    PROGRESS.print(f"{name}: {transitions:,} transitions of {', '.join(groups)}")
-    parts = [collect(game, players, transitions // len(groups), 1) for players in groups.values()]
-    data = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    held_out = {
-        group: record_episodes(game, players, HELD_OUT, key=jax.random.key(2)) for group, players in groups.items()
-    }
+    data, held_out = collected(name, game, transitions, self_play(name) if with_self_play else None)
     key, seconds, worlds, scores = jax.random.key(3), {}, {}, {}
     for model in kinds:
         started = time.perf_counter()
@@ -134,16 +144,23 @@ def one_game(
 
 def trained(spec: GameSpec, model: str, data: Transition, epochs: int, key: Any) -> WorldModel:
     """A world of that kind, trained on the data."""
-    hidden = {"cells": 64, "regression": 256, "fields": 512}[MODELS[model]]
+    hidden = {"cells": HIDDEN, "regression": 256, "fields": 512}[MODELS[model]]
     if model == "fields":
         least = max((least for least in FIELDS if least <= len(data.now.time)), default=min(FIELDS))
         hidden, epochs = FIELDS[least]
     params = init_world(WorldConfig(members=1, kind=MODELS[model], hidden=hidden), spec, key=key)
-    return fitted(params, spec, data, epochs, learning_rate=1e-3 if model == "regression" else None, key=key)
+    return fitted(model, params, spec, data, epochs, learning_rate=1e-3 if model == "regression" else None, key=key)
 
 
 def fitted(
-    params: WorldModel, spec: GameSpec, data: Transition, epochs: int, *, learning_rate: float | None = None, key: Any
+    name: str,
+    params: WorldModel,
+    spec: GameSpec,
+    data: Transition,
+    epochs: int,
+    *,
+    learning_rate: float | None = None,
+    key: Any,
 ) -> WorldModel:
     return fit(
         lambda params, transition: world.loss(params, spec, transition),
@@ -153,7 +170,7 @@ def fitted(
         learning_rate=learning_rate or params.learning_rate,
         weight_decay=params.weight_decay,
         key=key,
-        on_epoch=lambda epoch, _: PROGRESS.print(f"epoch {epoch + 1} of {epochs}"),
+        on_epoch=lambda epoch, _: PROGRESS.print(f"{name}: epoch {epoch + 1} of {epochs}"),
     )
 
 
@@ -161,16 +178,10 @@ def beyond(name: str, transitions: int, epochs: int, hidden: int) -> dict[str, A
     """The scores of the world of cells; where the rules draw at random, its surprise at boards beside their entropy."""
     game = make(name)
     spec = game.spec
-    groups = line_ups(game, None)
-    PROGRESS.print(f"{name}: {transitions:,} transitions of {', '.join(groups)}")
-    parts = [collect(game, players, transitions // len(groups), 1) for players in groups.values()]
-    data = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    held_out = {
-        group: record_episodes(game, players, HELD_OUT, key=jax.random.key(2)) for group, players in groups.items()
-    }
+    data, held_out = collected(name, game, transitions, None)
     started = time.perf_counter()
     params = init_world(WorldConfig(1, "cells", hidden), spec, key=jax.random.key(3))
-    params = fitted(params, spec, data, epochs, key=jax.random.key(4))
+    params = fitted("cells", params, spec, data, epochs, key=jax.random.key(4))
     seconds = time.perf_counter() - started
     scores = judge_line_ups(spec, partial(sums_of, spec, by_world(spec, params)), held_out)["all"]
     rows = jax.tree.map(jnp.asarray, transitions_of(joined(held_out.values())))
@@ -237,7 +248,7 @@ def errors(name: str, episodes: int, held_out: int, epochs: int, hidden: int) ->
     rows = transitions_of(seen)
     params = init_world(WorldConfig(members=1, kind="fields", hidden=hidden), spec, key=jax.random.key(3))
     started = time.perf_counter()
-    params = fitted(params, spec, rows, epochs, key=jax.random.key(4))
+    params = fitted("fields", params, spec, rows, epochs, key=jax.random.key(4))
     seconds = time.perf_counter() - started
     models = {
         "fields": (by_world(spec, params), unseen),
@@ -336,6 +347,13 @@ def show_beyond(found: dict[str, Any]) -> None:
     print_table("the world of cells, held-out episodes", columns, rows)
 
 
+def write_beyond(found: dict[str, Any]) -> None:
+    """Add these games to the file."""
+    before = json.loads(RESULT.read_text()) if RESULT.exists() else {"commands": [], "games": {}}
+    commands = dict.fromkeys([*before["commands"], f"python benchmarks/world.py --beyond {' '.join(found)}"])
+    write_result(RESULT, {"commands": list(commands), "games": {**before["games"], **found}})
+
+
 def least_other(found: dict[str, Any], steps: str) -> float:
     """The least error of the models that are not learned by gradients."""
     return min(error[steps] for model, error in found["errors"].items() if model != "fields")
@@ -370,8 +388,12 @@ def main() -> None:
     parser.add_argument(
         "--errors", nargs="*", choices=list(FOREIGN), help="games without a board; all if none is given"
     )
-    parser.add_argument("--beyond", nargs="*", choices=list(BEYOND), help="the new games; all if none is given")
-    parser.add_argument("--hidden", type=int, default=64, help="of the world of cells, with --beyond")
+    parser.add_argument(
+        "--beyond", nargs="*", choices=list(BEYOND), help="the world of cells on the new games; all if none is given"
+    )
+    parser.add_argument(
+        "--hidden", type=int, default=HIDDEN, help="width of the world of cells with --beyond; another writes no file"
+    )
     parser.add_argument("--games", nargs="+", choices=list(GAMES), default=list(GAMES), help="which games")
     given = parser.parse_args()
     use_cores(num_cores())
@@ -383,6 +405,8 @@ def main() -> None:
     if given.beyond is not None:
         found = {name: beyond(name, **BEYOND[name], hidden=given.hidden) for name in given.beyond or BEYOND}
         show_beyond(found)
+        if given.hidden == HIDDEN:
+            write_beyond(found)
         print_json({"games": found}, ["jax"])
         return
     if given.fields:

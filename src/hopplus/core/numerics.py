@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, PyTree
+from jaxtyping import Array, Bool, Float32, Int32, PyTree
 
 Metrics = dict[str, Array]
 """Numbers by tag."""
@@ -41,6 +41,18 @@ def variance(
 ) -> Float32[Array, " seats"]:
     centred = numbers - jax.vmap(weighted_mean)(numbers, mask)[:, None, None]
     return jax.vmap(weighted_mean)(jnp.square(centred), mask)
+
+
+def flag_cross_entropy(logits: Float32[Array, "*shape"], flags: Float32[Array, "*shape"]) -> Float32[Array, "*shape"]:
+    """Of each flag, whose logit is given."""
+    return jax.nn.softplus(logits) - flags * logits
+
+
+def choice_cross_entropy(
+    logits: Float32[Array, "*rows options"], chosen: Int32[Array, "*rows"]
+) -> Float32[Array, "*rows"]:
+    """Of each choice among options."""
+    return -jnp.take_along_axis(jax.nn.log_softmax(logits), chosen[..., None], axis=-1)[..., 0]
 
 
 def evenly_spread(share: float, count: int) -> Bool[np.ndarray, " {count}"]:

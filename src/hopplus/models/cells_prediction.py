@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
+from hopplus.core.numerics import choice_cross_entropy, flag_cross_entropy
 from hopplus.games.board import random_words
 from hopplus.games.game import GameSpec
 from hopplus.games.rollout import sample_actions, uniforms_from_words
@@ -93,24 +94,24 @@ class Prediction(WorldPrediction):
         now, after = transition.now, transition.after
         before, then = (each.board[..., : spec.num_walkers] for each in (now, after))
         present = on_board(before)
-        walkers = jnp.sum(_surprise(self.walkers, option_taken(before, then)) * present)
+        walkers = jnp.sum(choice_cross_entropy(self.walkers, option_taken(before, then)) * present)
         if self.comes is not None and self.homes is not None:
             came = on_board(then) & ~present
-            walkers += jnp.sum(_cross_entropy(self.comes, came.astype(jnp.float32)) * ~present)
-            walkers += jnp.sum(_surprise(self.homes, _cell_of(then)) * came)
+            walkers += jnp.sum(flag_cross_entropy(self.comes, came.astype(jnp.float32)) * ~present)
+            walkers += jnp.sum(choice_cross_entropy(self.homes, _cell_of(then)) * came)
         if self.counters is not None:
-            walkers += jnp.sum(_surprise(self.counters, counts_of(spec, after.board)))
+            walkers += jnp.sum(choice_cross_entropy(self.counters, counts_of(spec, after.board)))
         on = after.board[..., set_planes(spec)].astype(jnp.float32)
-        sets = jnp.sum(_cross_entropy(self.sets, on))
+        sets = jnp.sum(flag_cross_entropy(self.sets, on))
         if self.things is not None:
-            sets += jnp.sum(_surprise(self.things, _cell_of(after.board[..., thing_planes(spec)])))
+            sets += jnp.sum(choice_cross_entropy(self.things, _cell_of(after.board[..., thing_planes(spec)])))
         ended = after.ended.astype(jnp.float32)
         playing = (~now.ended).astype(jnp.float32)
         return {
             "walkers": walkers,
             "sets": sets,
             "reward": jnp.sum(world_rewards.surprise(spec, self.rewards, after.rewards) * playing),
-            "ended": jnp.sum(_cross_entropy(self.ended, ended) * playing),
+            "ended": jnp.sum(flag_cross_entropy(self.ended, ended) * playing),
         }
 
 
@@ -250,11 +251,3 @@ def _carried(board: UInt8[Array, "height width planes"], walkers: Array, traits:
     if walkers.dtype == jnp.uint8:
         return jnp.any((walkers[..., :, None] > 0) & has, axis=-2).astype(jnp.uint8)
     return jnp.sum(walkers[..., :, None] * has, axis=-2)
-
-
-def _surprise(logits: Float32[Array, "*rows options"], chosen: Int32[Array, "*rows"]) -> Float32[Array, "*rows"]:
-    return -jnp.take_along_axis(jax.nn.log_softmax(logits), chosen[..., None], axis=-1)[..., 0]
-
-
-def _cross_entropy(logits: Float32[Array, "*shape"], flags: Float32[Array, "*shape"]) -> Float32[Array, "*shape"]:
-    return jax.nn.softplus(logits) - flags * logits

@@ -48,7 +48,7 @@ from hopplus.models.world import GONE, NUM_STEPS, STANDS, UNCHANGED, WorldModel,
 from hopplus.models.world_rewards import num_rewards
 
 MOST_TOGETHER = 4
-"""Up to so many players on a cell are told apart exactly, where cells read their neighbours."""
+"""Up to so many players on a cell are distinguished exactly, where cells read their neighbours."""
 
 
 class World(WorldModel):

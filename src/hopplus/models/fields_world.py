@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Key
 
+from hopplus.core.numerics import flag_cross_entropy
 from hopplus.games.fields import Field, Observation, features
 from hopplus.games.game import GameSpec
 from hopplus.models import world_rewards
@@ -70,7 +71,7 @@ class Change(eqx.Module):
         spread = jnp.exp(self.log_spread)
         surprise = 0.5 * jnp.square((after - before - self.mean) / spread) + self.log_spread
         of_size = jax.lax.stop_gradient(spread) * surprise * changed
-        return jnp.sum(_cross_entropy(self.changes, changed) + of_size)
+        return jnp.sum(flag_cross_entropy(self.changes, changed) + of_size)
 
     def draw(self, before: Array, key: Key[Array, ""] | None) -> Array:
         """The next numbers; integers stay integers."""
@@ -133,7 +134,7 @@ class FieldsPrediction(WorldPrediction):
         return {
             "fields": sum(of_fields, jnp.float32(0)),
             "reward": jnp.sum(world_rewards.surprise(spec, self.rewards, after.rewards) * playing),
-            "ended": jnp.sum(_cross_entropy(self.ended, ended) * playing),
+            "ended": jnp.sum(flag_cross_entropy(self.ended, ended) * playing),
         }
 
 
@@ -243,7 +244,7 @@ def _loss(field: Field, predicted: Predicted, before: Array, after: Array) -> Fl
     if isinstance(predicted, Change):
         return predicted.loss(before, after)
     if _kind(field) == "bit":
-        return jnp.sum(_cross_entropy(predicted, after.astype(jnp.float32)))
+        return jnp.sum(flag_cross_entropy(predicted, after.astype(jnp.float32)))
     is_chosen = jax.nn.one_hot(_place(field, after), field.below + 1)
     return -jnp.sum(is_chosen * jax.nn.log_softmax(predicted))
 
@@ -274,10 +275,6 @@ def _draw_rewards(
 
 def _bits(logits: Float32[Array, "*shape"], key: Key[Array, ""] | None) -> Bool[Array, "*shape"]:
     return logits > 0 if key is None else jax.random.bernoulli(key, jax.nn.sigmoid(logits))
-
-
-def _cross_entropy(logits: Float32[Array, "*shape"], flags: Float32[Array, "*shape"]) -> Float32[Array, "*shape"]:
-    return jax.nn.softplus(logits) - flags * logits
 
 
 def _folded(key: Key[Array, ""] | None, number: int) -> Key[Array, ""] | None:

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Key
 
+from hopplus.core.numerics import flag_cross_entropy
 from hopplus.games.fields import Field, Observation, features, num_features
 from hopplus.games.game import GameSpec
 from hopplus.models.config import GoalsConfig
@@ -76,7 +77,7 @@ def reconstruction(params: Prior, observation: Observation, goal: Float32[Array,
     """Binary cross-entropy of the planes given the goal, a mean over cells."""
     logits = params.cells(jax.nn.relu(params.expand(goal)))
     planes = observation["planes"].reshape(-1).astype(jnp.float32)
-    return jnp.mean(jax.nn.softplus(logits) - planes * logits)
+    return jnp.mean(flag_cross_entropy(logits, planes))
 
 
 class Posterior(eqx.Module):

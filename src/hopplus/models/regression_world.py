@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Key
 
+from hopplus.core.numerics import flag_cross_entropy
 from hopplus.games.game import GameSpec
 from hopplus.models.config import WorldConfig
 from hopplus.models.networks import Dense, init_dense
@@ -44,7 +45,7 @@ class Regressed(WorldPrediction):
         return {
             "planes": jnp.sum(jnp.array(weights, jnp.float32) * misses),
             "reward": jnp.mean(jnp.square(self.rewards - after.rewards)),
-            "ended": jnp.mean(jax.nn.softplus(self.ended) - ends * self.ended),
+            "ended": jnp.mean(flag_cross_entropy(self.ended, ends)),
         }
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int32
 
+from hopplus.core.numerics import choice_cross_entropy
 from hopplus.games.game import GameSpec
 
 BINS = np.sign(np.arange(-48, 49)) * (2.0 ** (np.abs(np.arange(-48, 49)) / 4) - 1)
@@ -44,7 +45,7 @@ def surprise(
         return -jnp.sum(two_hot(rewards) * jax.nn.log_softmax(logits), axis=-1)
     support = jnp.asarray(spec.reward_support, jnp.float32)
     paid = jnp.argmin(jnp.abs(rewards[:, None] - support), axis=-1)
-    return -jnp.take_along_axis(jax.nn.log_softmax(logits), paid[:, None], axis=-1)[:, 0]
+    return choice_cross_entropy(logits, paid)
 
 
 def reward_at(spec: GameSpec, places: Int32[Array, " agents"]) -> Float32[Array, " agents"]:
