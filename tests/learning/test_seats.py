@@ -14,6 +14,7 @@ from hopplus.core.streams import with_keys, without_keys
 from hopplus.doctor.update_checks import modules
 from hopplus.games.board import Board
 from hopplus.games.coplayers import Lineup
+from hopplus.games.harvest import Harvest
 from hopplus.games.presets import make
 from hopplus.games.snowdrift import Snowdrift
 from hopplus.games.stag_hunt import StagHunt
@@ -98,7 +99,8 @@ OPPONENTS = {
     "hop": OpponentsConfig(GoalsConfig(kind="hindsight", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
 }
 
-USES = {"hop_plus": "hop", "mappo": "none", "liam": "none"}
+OPPONENTS["any player"] = OpponentsConfig(others=OthersConfig(models="shared", hidden=8, keys=4))
+USES = {"hop_plus": "hop", "hop_plus, views sum the others": "any player", "mappo": "none", "liam": "none"}
 """Agents with the opponent models of another."""
 BASELINES = {
     "mappo": ActorCriticConfig(hidden=(16,), critic="central"),
@@ -150,13 +152,16 @@ def test_training_is_equivariant_to_the_bit(game, devices, shift, models):
     assert any(np.ptp(values[-1]) > 0 for values in metrics.values() if values.ndim > 1)
 
 
-@pytest.mark.parametrize("models", ["none", "omg", "hop_plus"])
+@pytest.mark.parametrize("models", ["none", "omg", "hop_plus", "hop_plus, views sum the others"])
 def test_shared_parameters_are_equivariant_up_to_the_order_of_a_sum(models):
     """The opponent models of hop_plus once learned the past of every seat but the first."""
     game = StagHunt(grid=Board(4, 4), horizon=9)
-    config = replace(CONFIG, sharing="shared", opponents=OPPONENTS["hop" if models == "hop_plus" else models])
-    if models == "hop_plus":
+    config = replace(CONFIG, sharing="shared", opponents=OPPONENTS[USES.get(models, models)])
+    if models.startswith("hop_plus"):
         config = replace(config, **IMAGINING)
+    if config.opponents.others.models == "shared":
+        game = Harvest(grid=Board(4, 4), num_players=5, horizon=9, away_steps=2, others="summed")
+        config = replace(config, utilities=UtilitiesConfig())
     start = start_of(config, Task(game, Lineup(()), NUM_UPDATES))
     turned = turn_start(start, game, 1)
     turned = replace(turned, learners=start.learners, keys=replace(turned.keys, learners=start.keys.learners))
@@ -168,7 +173,7 @@ def test_shared_parameters_are_equivariant_up_to_the_order_of_a_sum(models):
         moved, off = 0.0, 0.0
         for old, leaf, turned_leaf in zip(jax.tree.leaves(before), after, turned_after, strict=True):
             moved, off = moved + np.sum(np.square(leaf - old)), off + np.sum(np.square(leaf - turned_leaf))
-        assert moved > 0 and np.sqrt(off / moved) < 0.01, (module, off, moved)
+        assert moved > 0 and np.sqrt(off / moved) < 0.02, (module, off, moved)
 
 
 class OneSeatIsPaid(type(make("matrix-stag-hunt"))):

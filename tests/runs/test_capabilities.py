@@ -65,7 +65,13 @@ def able(game):
 def test_every_agent_can_learn_a_grid_game_and_some_a_matrix_game(name):
     if make(name).spec.sums_others:
         assert able(make(name)) == {"ppo", "mappo", "liam", "fcp"}
-        assert "a view sums the others" in str(agents_for(make(name))["hop_plus"])
+        assert {agent for agent, lack in agents_for(make(name), name).items() if lack is None} == {
+            "ppo",
+            "mappo",
+            "liam",
+            "fcp",
+            "hop_plus",
+        }
         return
     if make(name).spec.walkers_return:
         assert able(make(name)) == set(NAMES) - {"hop_plus_notes"}
@@ -73,6 +79,22 @@ def test_every_agent_can_learn_a_grid_game_and_some_a_matrix_game(name):
         return
     of_matrix_games = {"ppo", "mappo", "liam", "fcp", "direct_om", "hop"}
     assert able(make(name)) == (of_matrix_games if name.startswith("matrix") else set(NAMES))
+
+
+def test_what_models_of_summed_others_need_is_named():
+    game, learner = make("harvest-16x16-16"), learner_of("hop_plus", game="harvest-16x16-16")
+    assert missing(learner, game) is None
+    opponents = learner.opponents
+    changed = {
+        "--goals.kind": {"opponents": replace(opponents, goals=replace(opponents.goals, kind="hindsight"))},
+        "--others.models": {"opponents": replace(opponents, others=replace(opponents.others, models="each"))},
+        "--sharing": {"sharing": "independent"},
+        "--others.as-input": {"opponents": replace(opponents, others=replace(opponents.others, as_input=True))},
+        "--planning.kind": {"planning": replace(learner.planning, kind="one_step")},
+        "--world.kind": {"world": replace(learner.world, kind="fields")},
+    }
+    for flag, parts in changed.items():
+        assert flag in str(missing(replace(learner, **parts), game)), flag
 
 
 def test_what_is_missing_is_named(own_games):

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.agents.config import OpponentsConfig
-from hopplus.agents.opponents import OpponentModels, opponent_inputs, predict, predict_by_goal
+from hopplus.agents.opponents import OpponentModels, modelled_players, opponent_inputs, predict, predict_by_goal
 from hopplus.core.extensions import make_own
 from hopplus.core.numerics import LEAST
 from hopplus.games.fields import Observation, features
@@ -164,7 +164,7 @@ class Goals:
         return ()
 
     def _zeros(self, *shape: int) -> Array:
-        return jnp.zeros((self.game.spec.num_agents - 1, *shape), jnp.float32)
+        return jnp.zeros((modelled_players(self.game.spec).shape[1], *shape), jnp.float32)
 
     def reset_counts(self, state: BeliefState) -> BeliefState:
         return state

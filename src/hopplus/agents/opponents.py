@@ -9,10 +9,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float32, Key, PyTree
 
 from hopplus.agents.config import OpponentsConfig
-from hopplus.games.game import Game, GameSpec, legal_of_other
+from hopplus.games.fields import Observation
+from hopplus.games.game import Game, GameSpec, ego_order, legal_of_other, views_of_others
 from hopplus.models import goals, others
 from hopplus.models.config import OthersConfig
 from hopplus.models.goals import Posterior, Prior
@@ -53,6 +55,23 @@ def init(config: OpponentsConfig, spec: GameSpec, size: int, *, key: Key[Array, 
         posterior=goals.init_posterior(config.goals, spec, key=posterior_key) if latent else None,
         prior=goals.init_prior(config.goals, spec, key=prior_key) if latent else None,
     )
+
+
+def modelled_players(spec: GameSpec) -> np.ndarray:
+    """Row i: whose actions seat i's opponent models learn and are judged by: those of its co-players, in seat order.
+
+    Where views sum the others, a seat cannot tell who did what. The model is then of any player, and seats that share
+    it learn it from every player once, from that player's own view, not once for each viewer.
+    """
+    order = ego_order(spec.num_agents)
+    return order[:, :1] if spec.sums_others else order[:, 1:]
+
+
+def modelled_views(spec: GameSpec, observation: Observation) -> Observation:
+    """The views of these players, from the seat's own; stacked."""
+    if spec.sums_others:
+        return jax.tree.map(lambda leaf: leaf[None], observation)
+    return views_of_others(spec, observation)
 
 
 def opponent_inputs(game: Game, views: PyTree[Array]) -> OpponentInput:

@@ -49,7 +49,7 @@ def check_game(asked: Check) -> int:
             "faults": faults,
             "fairness": asdict(fair) if fair else None,
             "offers": sorted(capabilities(played)),
-            "missing_for": agents_for(played),
+            "missing_for": agents_for(played, asked.game),
         }
         print(json.dumps(to_json(result)))
     else:
@@ -116,6 +116,6 @@ def _print_agents(name: str, game: Game, console: Console) -> None:
         table.add_row(capability, "[green]yes[/]" if capability in offered else "[dim]no[/]", escape(opens))
     console.print(table)
     table = make_table(f"{escape(name)}: agents", "agent", "can learn it", whole=("agent",))
-    for agent, missing in agents_for(game).items():
+    for agent, missing in agents_for(game, name).items():
         table.add_row(agent, f"[yellow]no: {escape(missing)}[/]" if missing else "[green]yes[/]")
     console.print(table)

@@ -17,7 +17,7 @@ def list_games() -> int:
         game = preset.make()
         spec = game.spec
         board = f"{spec.height}x{spec.width}" if spec.planes else "none"
-        able = [agent for agent, missing in agents_for(game).items() if missing is None]
+        able = [agent for agent, missing in agents_for(game, name).items() if missing is None]
         agents = "all" if len(able) == len(NAMES) else ", ".join(able)
         lines = f"{preset.about}\n[dim]scripts: {', '.join(scripts_for(spec))}\nagents: {agents}[/]"
         table.add_row(name, str(spec.num_agents), board, str(spec.horizon), lines)

@@ -119,10 +119,13 @@ def _step_by_step(game: Game, players: Lineup, person: int | None, seed: int) ->
 
 
 def believing_seats(players: Lineup) -> dict[int, tuple[Player, int]]:
-    """The trained players with opponent models, by seat, each with its place in the line-up's state."""
+    """The trained players with opponent models, by seat, each with its place in the line-up's state.
+
+    Where views sum the others, a player believes nothing about each of them.
+    """
     found = {}
     for group, (policy, seats) in enumerate(players.groups()):
-        if isinstance(policy, Player) and policy.config.is_used:
+        if isinstance(policy, Player) and policy.config.is_used and not policy.game.spec.sums_others:
             found |= {int(seat): (policy, group) for seat in seats}
     return dict(sorted(found.items()))
 

@@ -121,9 +121,11 @@ class PartlyTruePlayers(eqx.Module):
 
 
 def can_attribute(examined: ExaminedRun) -> bool:
-    """Whether the true game can go on from what a world of it shows: from a board that all seats share."""
+    """Whether the true game can go on from what a world of it shows: from a board that all seats share, and on which
+    they know who is where."""
     game = examined.game
-    return has_shared_board(game.spec) and not viewed_fields(game.spec) and overrides(game, "from_view")
+    shows_state = has_shared_board(game.spec) and not viewed_fields(game.spec) and not game.spec.sums_others
+    return shows_state and overrides(game, "from_view")
 
 
 def attribute(examined: ExaminedRun) -> Attribution:

@@ -236,7 +236,8 @@ def examples_after_leaving(examined: ExaminedRun) -> Finding | None:
         assert experience.opponent_data is not None and experience.opponent_data.observation is not None
         planes = np.asarray(experience.opponent_data.observation["planes"])[..., : examined.game.spec.num_walkers]
         there = np.asarray(planes.any(axis=(-2, -3)))
-        both = there[..., :1] & there[..., 1:]
+        own, others = there[..., :1], there[..., 1:]
+        both = own if examined.game.spec.sums_others else own & others
         valid = np.asarray(experience.opponent_data.valid)
         shares.append((valid & ~both).sum((1, 2, 3)) / valid.sum((1, 2, 3)).clip(1))
     share = np.mean(shares, axis=0)

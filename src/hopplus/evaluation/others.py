@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key
 
-from hopplus.agents.opponents import opponent_inputs
+from hopplus.agents.opponents import modelled_players, modelled_views, opponent_inputs
 from hopplus.agents.player import Player
 from hopplus.evaluation.prediction import NO_LAST_ACTION, Predictions, score
 from hopplus.games.coplayers import Lineup
 from hopplus.games.fields import Observation
-from hopplus.games.game import Game, ego_order, views_of_others
+from hopplus.games.game import Game
 from hopplus.games.rollout import Step, init_env, rollout
 from hopplus.models import actor_critic
 
@@ -104,7 +104,7 @@ def _by_player(players: Sequence[Player], fn: Any, seen: Seen, goals: Float32[Ar
 
 def _expect(game: Game, player: Player, observation, legal, goal) -> Float32[Array, "others actions"]:
     del legal
-    inputs = opponent_inputs(game, views_of_others(game.spec, observation))
+    inputs = opponent_inputs(game, modelled_views(game.spec, observation))
     return player.goals.expected(player.opponents, inputs, goal)
 
 
@@ -117,11 +117,11 @@ def judge(game: Game, watched: Watched, names: Sequence[str]) -> dict[str, Any]:
     """Scores of all pairs together and of each pair, and the use of goals; `names` are those of the seats."""
     spec, seen = game.spec, watched.seen
     num_seats = watched.expected.shape[3]
-    order = ego_order(spec.num_agents)[:num_seats]
+    modelled = modelled_players(spec)[:num_seats]
     kinds = {name: index for index, name in enumerate(dict.fromkeys(names))}
     pairs, parts = [], []
     for seat in range(num_seats):
-        for place, other in enumerate(order[seat, 1:]):
+        for place, other in enumerate(modelled[seat]):
             both = np.asarray(seen.in_game[..., seat] & seen.in_game[..., other])
             part = _pair(watched, seat, place, int(other), both, kinds[names[int(other)]], tuple(kinds))
             pairs.append(_pair_row(part, both, seat, int(other)))

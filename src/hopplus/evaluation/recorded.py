@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32
 
-from hopplus.agents.opponents import opponent_inputs
+from hopplus.agents.opponents import modelled_players, modelled_views, opponent_inputs
 from hopplus.agents.player import Player
 from hopplus.evaluation.prediction import Predictions, score
 from hopplus.games.fields import Observation
-from hopplus.games.game import Game, ego_order, views_of_others
+from hopplus.games.game import Game
 from hopplus.learning.offline import Episodes, views
 
 
@@ -26,7 +26,7 @@ def predict_recorded(
     def one_seat(player: Player, observations: Observation) -> Float32[Array, "steps others actions"]:
         def one_step(state: Any, observation: Observation) -> tuple[Any, Array]:
             state = player.update_beliefs(observation, state)
-            inputs = opponent_inputs(game, views_of_others(game.spec, observation))
+            inputs = opponent_inputs(game, modelled_views(game.spec, observation))
             return state, player.goals.expected(player.opponents, inputs, state.goals)
 
         return jax.lax.scan(one_step, player.init(), observations)[1]
@@ -46,8 +46,8 @@ def judge_recorded(
     last = np.concatenate([np.full_like(actions[:, :1], -1), np.where(in_game, actions, -1)[:, :-1]], axis=1)
     times = np.broadcast_to(np.arange(steps)[None] / game.spec.horizon, actions.shape[:2])
     parts = []
-    for viewer, order in enumerate(ego_order(game.spec.num_agents)):
-        for place, other in enumerate(order[1:]):
+    for viewer, modelled in enumerate(modelled_players(game.spec)):
+        for place, other in enumerate(modelled):
             both = in_game[..., viewer] & in_game[..., other]
             predicted = expected[..., viewer, place, :][both]
             predicted = predicted / predicted.sum(axis=-1, keepdims=True)

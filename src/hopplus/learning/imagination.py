@@ -4,6 +4,9 @@ A rollout starts at a real state with the seat's real beliefs there, and runs th
 imagined step carries everything that a real one does: inferred goals, legal actions, values, who is in the game. When
 the seat leaves, its imagined episode ends and another starts from a real first state.
 
+Where views sum the others, the first view may be that of any of its players: then some of them are egos, all with the
+seat's own policy, and a step of a world with many players gives that many samples.
+
 Co-players act by the opponent models. Their goals are what the seat infers as the imagined episode goes on (`belief`),
 or goals that were drawn for this environment and never seen (`counterfactual`). With a filter over kinds of goals,
 acting by the belief at every step is equivalent to drawing a goal once: the drawn action is evidence for the goal that
@@ -15,6 +18,7 @@ of real play.
 from dataclasses import replace
 from functools import partial
 from itertools import combinations_with_replacement
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -29,7 +33,7 @@ from hopplus.core.devices import shard_samples
 from hopplus.core.numerics import Metrics, count_rows, evenly_spread, spread, weighted_mean
 from hopplus.games.coplayers import PolicyState
 from hopplus.games.fields import TIME, Observation
-from hopplus.games.game import Game
+from hopplus.games.game import Game, GameSpec
 from hopplus.games.rollout import EnvState
 from hopplus.learning import replay
 from hopplus.learning.config import ImaginationConfig, LearnerConfig
@@ -39,8 +43,11 @@ from hopplus.learning.rollout import PolicyOutput, Trajectory, collect, no_input
 from hopplus.learning.trust import depth_of, mixed, weights_by_depth
 from hopplus.models import actor_critic
 from hopplus.models.actor_critic import PolicyNetwork
-from hopplus.models.learned_game import LearnedGame, WorldState, from_view
+from hopplus.models.learned_game import LearnedGame, WorldState, from_view, reordered
 from hopplus.models.world import WorldModel
+
+EGOS_APART = 4
+"""Where views sum the others, one in so many players of an imagined environment is an ego."""
 
 
 class CoPlayerGoals(eqx.Module):
@@ -53,76 +60,94 @@ class CoPlayerGoals(eqx.Module):
 
 
 class ImaginedPlayers(eqx.Module):
-    """All players of an imagined environment: the ego, which learns, in the first seat, and its opponent models."""
+    """All players of an imagined environment: the egos, which learn, in the first seats, and the opponent models.
+
+    There is one ego, but where views sum the others (`num_egos`).
+    """
 
     params: PolicyNetwork
     opponents: OpponentModels
     game: Game
     config: OpponentsConfig = eqx.field(static=True)
-    num_learning: int = eqx.field(static=True, default=1)
+
+    @property
+    def num_learning(self) -> int:
+        return num_egos(self.game.spec)
 
     @property
     def goals(self) -> GoalModel:
-        """How the ego infers goals."""
+        """How an ego infers goals."""
         return goal_model(self.config, self.game)
 
     def init(self) -> PolicyState:
         spec = self.game.spec
         co_players = CoPlayerGoals(jnp.zeros((spec.num_agents - 1, self.goals.size)), jnp.bool_(False))
-        return _output(self.goals.start(), inputs=no_inputs(self.config, self.game, 1)), co_players
+        beliefs = _stacked(self.goals.start(), self.num_learning)
+        values, inputs = jnp.zeros(self.num_learning), no_inputs(self.config, self.game, self.num_learning)
+        return PolicyOutput(values, beliefs, inputs=inputs), co_players
 
     def next_episode(self, state: PolicyState) -> PolicyState:
         output, co_players = state
         fresh, _ = self.init()
-        known = _output(self.goals.next_episode(_only(output.beliefs)), inputs=fresh.inputs)
+        known = replace(fresh, beliefs=jax.vmap(self.goals.next_episode)(output.beliefs))
         return jax.tree.map(partial(jnp.where, co_players.is_counterfactual), fresh, known), co_players
 
     def __call__(
         self, observations: Observation, legal: Bool[Array, "agents actions"], state: PolicyState
     ) -> tuple[Float32[Array, "agents actions"], PolicyState]:
         output, co_players = state
-        view = jax.tree.map(lambda leaf: leaf[0], observations)
-        beliefs = self.goals.update(self.opponents, view, _only(output.beliefs))
-        inputs = policy_inputs(self.config, self.game, self.opponents, view, beliefs.goals)
-        log_probabilities, value = actor_critic.apply(self.params, view, legal[0], inputs)
+        egos, rest = slice(None, self.num_learning), slice(self.num_learning, None)
+        views = jax.tree.map(lambda leaf: leaf[egos], observations)
+        log_probabilities, values, beliefs, inputs = jax.vmap(self._one_ego)(views, legal[egos], output.beliefs)
+        believed = jax.tree.map(lambda leaf: leaf[0], beliefs)  # several egos infer no goals
         has_goal = co_players.is_counterfactual | self.goals.is_drawn
-        goal = jnp.where(has_goal, co_players.goals, beliefs.goals)
-        views = jax.tree.map(lambda leaf: leaf[1:], observations)
-        predicted = jnp.where(legal[1:], self.goals.now(self.opponents, views, beliefs, goal), 0.0)
-        pursued = self.goals.pursue(predicted, co_players.goals)
+        goal = jnp.where(has_goal, co_players.goals, believed.goals)[self.num_learning - 1 :]
+        views = jax.tree.map(lambda leaf: leaf[rest], observations)
+        predicted = jnp.where(legal[rest], self.goals.now(self.opponents, views, believed, goal), 0.0)
+        pursued = self.goals.pursue(predicted, co_players.goals[self.num_learning - 1 :])
         predicted = jnp.where(co_players.is_counterfactual, pursued, predicted)
-        probabilities = jnp.concatenate([jnp.exp(log_probabilities)[None], predicted])
-        recorded = inputs[None] if self.config.others.as_input else None
-        return probabilities, (_output(beliefs, value, recorded), co_players)
+        probabilities = jnp.concatenate([jnp.exp(log_probabilities), predicted])
+        recorded = inputs if self.config.others.as_input else None
+        return probabilities, (PolicyOutput(values, beliefs, inputs=recorded), co_players)
+
+    def _one_ego(
+        self, view: Observation, legal: Bool[Array, " actions"], beliefs: BeliefState
+    ) -> tuple[Float32[Array, " actions"], Float32[Array, ""], BeliefState, Float32[Array, "others inputs"]]:
+        """Log-probabilities, the value, beliefs and what the policy reads of one ego."""
+        beliefs = self.goals.update(self.opponents, view, beliefs)
+        inputs = policy_inputs(self.config, self.game, self.opponents, view, beliefs.goals)
+        return *actor_critic.apply(self.params, view, legal, inputs), beliefs, inputs
+
+
+def num_egos(spec: GameSpec) -> int:
+    """How many players of an imagined environment are egos: one, but one in four where views sum the others."""
+    return -(-spec.num_agents // EGOS_APART) if spec.sums_others else 1
+
+
+def egos_first(spec: GameSpec) -> Int32[np.ndarray, " agents"]:
+    """The players of an imagined environment with the egos first: the viewer, and every fourth after it."""
+    seats = np.arange(spec.num_agents)
+    is_ego = np.isin(seats, np.arange(num_egos(spec)) * EGOS_APART)
+    return np.concatenate([seats[is_ego], seats[~is_ego]]).astype(np.int32)
 
 
 def outputs_with(players: ImaginedPlayers, beliefs: BeliefState) -> PolicyOutput:
     """The output of egos that have these beliefs, [envs, 1], and have not acted yet."""
     first, _ = players.init()
-    num_envs = len(beliefs.goals)
-    first = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_envs, *leaf.shape)), first)
-    return replace(first, beliefs=beliefs)
+    return replace(_stacked(first, len(beliefs.goals)), beliefs=beliefs)
 
 
-def _output(
-    beliefs: BeliefState,
-    value: Float32[Array, ""] | None = None,
-    inputs: Float32[Array, "1 others inputs"] | None = None,
-) -> PolicyOutput:
-    values = jnp.zeros(1, jnp.float32) if value is None else value[None]
-    return PolicyOutput(values, jax.tree.map(lambda leaf: leaf[None], beliefs), inputs=inputs)
-
-
-def _only(beliefs: BeliefState) -> BeliefState:
-    return jax.tree.map(lambda leaf: leaf[0], beliefs)
+def _stacked(tree: PyTree[Array], count: int) -> Any:
+    """So many copies of a tree, stacked."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), tree)
 
 
 class EgoGame(LearnedGame):
-    """The learned world for the ego, in the first seat of its own order: the game is over when the ego has left."""
+    """The learned world for the egos, in the first seats of its order: the game is over when all of them have left."""
 
     def terminated(self, state: WorldState) -> Bool[Array, " agents"]:
         ended = super().terminated(state)
-        return ended | ended[0]
+        return ended | jnp.all(ended[: num_egos(self.spec)])
 
 
 class Branches(eqx.Module):
@@ -145,7 +170,8 @@ def branches(config: LearnerConfig, game: Game, envs: EnvState, steps: Trajector
     num_learning, num_envs = steps.legal.shape[2], len(envs.reset_before)
     output, _ = envs.policy_state
     seen = jax.tree.map(lambda leaf: leaf[:, :num_learning], jax.vmap(game.observe)(envs.state))
-    chosen = np.arange(config.imagination.num_envs(config.steps_per_update, config.world.members)) % num_envs
+    real_steps = config.steps_per_update // num_egos(game.spec)
+    chosen = np.arange(config.imagination.num_envs(real_steps, config.world.members)) % num_envs
     views, beliefs = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0)[:, chosen], (seen, output.beliefs))
     in_game = jnp.moveaxis(steps.in_game[:, :, :num_learning], 2, 0)
     first = jax.vmap(partial(_starts, steps.reset_before))(in_game)
@@ -179,7 +205,7 @@ def branches_from_buffer(
     num_envs = count_rows(begin.views)
     views, times = replay.draw_views(game, kept, order[0], num_envs, key=key)
     fresh = goal_model(config, game).start()
-    beliefs = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_envs, *leaf.shape)), fresh)
+    beliefs = _stacked(fresh, num_envs)
     return Branches(views, beliefs, begin.starts, begin.times and (times, begin.times[1]))
 
 
@@ -266,7 +292,9 @@ def _from_urn(
 
     "All three want hares" is then as likely as any other multiset of goals.
     """
-    num_envs, num_others, _ = fresh.shape
+    num_envs, num_others, size = fresh.shape
+    if not size:
+        return fresh
     uniforms = jax.random.uniform(key, (num_envs, num_others))
     goals = fresh
     for other in range(1, num_others):
@@ -283,18 +311,18 @@ def imagine(
     begin: Branches,
     *,
     key: Key[Array, ""],
-) -> tuple[Trajectory, Float32[Array, "envs 1"]]:
-    """Imagined rollouts of one seat, [envs, time], and the values of the states that they stopped at."""
+) -> tuple[Trajectory, Float32[Array, "envs egos"]]:
+    """Imagined rollouts of one seat, [envs, time], and the values of the states that they stopped at, by ego."""
     game, spec = players.game, players.game.spec
     goals_key, act_key, env_key = jax.random.split(key, 3)
     num_envs = count_rows(begin.views)
     branch_times, start_times = begin.times or (None, None)
-    at_times = jax.vmap(partial(from_view, spec))
+    at_times = jax.vmap(partial(_first_state, spec))
     world = EgoGame(member, game, at_times(begin.starts, start_times))
     believed = draw_believed_goals(players, begin, key=jax.random.fold_in(goals_key, 1))
     co_players = draw_co_player_goals(config, players.goals, num_envs, spec.num_agents - 1, believed, key=goals_key)
-    fresh = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_envs, *leaf.shape)), players.init()[0].beliefs)
-    from_real = jax.tree.map(lambda leaf: leaf[:, None], begin.beliefs)
+    fresh = _stacked(players.init()[0].beliefs, num_envs)
+    from_real = jax.vmap(partial(_stacked, count=players.num_learning))(begin.beliefs)
     beliefs = _where_envs(co_players.is_counterfactual, fresh, from_real)
     output = outputs_with(players, beliefs)
     first = jax.tree.map(lambda leaf: leaf[np.arange(num_envs) % count_rows(begin.starts)], world.starts)
@@ -305,6 +333,12 @@ def imagine(
     if config.reward == "zero":
         steps = replace(steps, rewards=jnp.zeros_like(steps.rewards))
     return steps, last_values
+
+
+def _first_state(spec: GameSpec, view: Observation, time: Int32[Array, ""] | None) -> WorldState:
+    """The state of the learned world that a view shows, with the egos in the first seats."""
+    state = from_view(spec, view, time)
+    return reordered(spec, state, jnp.asarray(egos_first(spec))) if num_egos(spec) > 1 else state
 
 
 def _where_envs(flags: Bool[Array, " envs"], one: PyTree[Array], other: PyTree[Array]) -> PyTree[Array]:
@@ -332,20 +366,21 @@ def imagined_batch(
         steps, last_values = imagine(
             config.imagination, players, member, Branches(views, beliefs, starts, times), key=key
         )
-        rewards = jnp.moveaxis(steps.rewards[:, :, :1], 2, 0)
-        return make_batch(config.ppo, steps, last_values), rewards, depth_of(steps.reset_before)[None]
+        rewards = jnp.moveaxis(steps.rewards[:, :, : players.num_learning], 2, 0)
+        depth = jnp.broadcast_to(depth_of(steps.reset_before), rewards.shape)
+        return make_batch(config.ppo, steps, last_values), rewards, depth
 
     times = begin.times and (split(begin.times[0]), begin.times[1])
     over_members = jax.vmap(one, in_axes=(0, 0, 0, None, begin.times and (0, None), 0))
     over_seats = jax.vmap(over_members, in_axes=(None, 0, 0, 0, 0, 0))
     imagined = over_seats(members, split(begin.views), split(begin.beliefs), begin.starts, times, keys)
-    num_samples = num_envs * config.imagination.length
+    num_samples = num_envs * players.num_learning * config.imagination.length
     batch, rewards, depth = jax.tree.map(lambda leaf: leaf.reshape(num_seats, num_samples, *leaf.shape[5:]), imagined)
     weights = weights_by_depth(trust, depth)
     metrics = _metrics(batch, rewards, depth, weights)
     if config.imagination.held_out:
         by_env = held_out_envs(config.imagination, num_envs // num_members)
-        is_held_out = np.tile(np.repeat(by_env, config.imagination.length), num_members)
+        is_held_out = np.tile(np.repeat(by_env, config.imagination.length), num_members * players.num_learning)
         metrics |= _held_out_metrics(batch, rewards, depth, is_held_out)
         batch = replace(batch, active=batch.active & ~is_held_out)
     own = real.goals.shape[-2] - batch.goals.shape[-2]  # an imagined ego is after the game's reward: zeros

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from hopplus.agents.goals import GoalModel, goal_model
-from hopplus.agents.opponents import OpponentModels, opponent_inputs
+from hopplus.agents.opponents import OpponentModels, modelled_players, modelled_views, opponent_inputs
 from hopplus.games.fields import Observation
-from hopplus.games.game import NO_ACTION, Game, ego_order, view_of, views_of_others
+from hopplus.games.game import NO_ACTION, Game, view_of
 from hopplus.games.rollout import EnvState
 from hopplus.learning.config import LearnerConfig, ModellingConfig
 from hopplus.learning.ppo import Batch
@@ -76,15 +76,15 @@ def opponent_data(
     num_learning = steps.legal.shape[2]
     count = min(config.modelling.envs, steps.reset_before.shape[0])
     steps = jax.tree.map(lambda leaf: leaf[:count], steps)
-    order = ego_order(game.spec.num_agents)[:num_learning]
+    modelled = modelled_players(game.spec)[:num_learning]
 
     def seats_first(leaf: Array) -> Array:
         return jnp.moveaxis(leaf, 2, 0)
 
     def of_others(leaf: Array) -> Array:
-        return seats_first(leaf[:, :, order[:, 1:]])
+        return seats_first(leaf[:, :, modelled])
 
-    valid = seats_first(steps.in_game[:, :, order[:, :1]]) & of_others(steps.in_game)
+    valid = seats_first(steps.in_game[:, :, :num_learning, None]) & of_others(steps.in_game)
     if (kinds := steps.all_kinds) is not None:
         valid &= of_others(~acts_at_random(game.spec, kinds))
     observation = jax.tree.map(seats_first, steps.observation)
@@ -147,7 +147,7 @@ def _evidence_before(
     """The posterior's evidence when the first state was seen, the last action before it included."""
     output, _ = envs.policy_state
     beliefs = jax.tree.map(lambda leaf: jnp.moveaxis(leaf[:count], 1, 0), output.beliefs)
-    unseen = jnp.full((*beliefs.goals.shape[:3],), NO_ACTION, jnp.int32)  # then no goals are inferred from actions
+    unseen = jnp.full(beliefs.goals.shape[:3], NO_ACTION, jnp.int32)  # then no goals are inferred from actions
     acted = observation["last_actions"][:, :, 0, 1:] if "last_actions" in observation else unseen
     over_envs = jax.vmap(goals.evidence, in_axes=(None, 0, 0))
     return jax.vmap(over_envs)(models, beliefs, acted)
@@ -168,7 +168,7 @@ def goal_targets(
 def all_inputs(game: Game, data: OpponentData) -> OpponentInput:
     """The inputs of the opponent models at every step, [rows, time, others]."""
     assert data.observation is not None
-    views = jax.vmap(jax.vmap(partial(views_of_others, game.spec)))(data.observation)
+    views = jax.vmap(jax.vmap(partial(modelled_views, game.spec)))(data.observation)
     return jax.vmap(jax.vmap(partial(opponent_inputs, game)))(views)
 
 
@@ -181,9 +181,13 @@ def some_inputs(
 
     def one_other(offset: int, rows: Int32[Array, " samples"], steps: Int32[Array, " samples"]) -> OpponentInput:
         own = jax.tree.map(lambda leaf: leaf[rows, steps], observation)
-        return opponent_inputs(game, jax.vmap(lambda view: view_of(game.spec, view, offset))(own))
+        if offset:
+            own = jax.vmap(lambda view: view_of(game.spec, view, offset))(own)
+        return opponent_inputs(game, own)
 
-    inputs = [one_other(index + 1, rows[index], steps[index]) for index in range(len(rows))]
+    inputs = [
+        one_other(int(offset), rows[index], steps[index]) for index, offset in enumerate(modelled_players(game.spec)[0])
+    ]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *inputs)
 
 

@@ -45,7 +45,7 @@ def optimizer() -> optax.GradientTransformation:
 def score(config: OpponentsConfig, game: Game, models: OpponentModels, data: OpponentData) -> Metrics:
     """How well the seats predicted each co-player, before they learned from it: [others] each, on some rows.
 
-    `data` has a leading axis of seats.
+    One number each where the model is of any player (`modelled_players`). `data` has a leading axis of seats.
     """
     num_seats, num_envs = data.valid.shape[:2]
     every = max(num_envs // -(-SCORED // num_seats), 1)
@@ -59,7 +59,7 @@ def score(config: OpponentsConfig, game: Game, models: OpponentModels, data: Opp
 
     taken = jnp.take_along_axis(predicted, data.actions[..., None], axis=-1)[..., 0]
     rank = jnp.sum(predicted > taken[..., None], axis=-1)
-    return {
+    scores = {
         "moa/ce_loss": mean(-jnp.log(jnp.maximum(taken, LEAST))),
         "moa/top1": mean(jnp.argmax(predicted, axis=-1) == data.actions),
         "moa/top3": mean(rank < 3),
@@ -67,6 +67,7 @@ def score(config: OpponentsConfig, game: Game, models: OpponentModels, data: Opp
         "moa/misfit": misfit(predicted, inputs.legal, data.actions, data.valid),
         **recall(game.spec.action_names, predicted, data.actions, data.valid),
     }
+    return jax.tree.map(jnp.mean, scores) if game.spec.sums_others else scores
 
 
 def recall(

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree
 
+from hopplus.agents.opponents import modelled_players
 from hopplus.games.fields import Observation
 from hopplus.games.game import NO_ACTION, Game, GameSpec, knows_others, legal_of_other, views_of_others
 from hopplus.learning.config import ReplayConfig
@@ -206,8 +207,8 @@ def draw_any_examples(
         inputs, goals = jax.vmap(one)(places)
         return ActionExamples(inputs, goals, kept.transition.now.actions[places, seat], weights)
 
-    keys = jax.random.key_data(jax.random.split(key, game.spec.num_agents - 1))
-    return jax.vmap(one_other)(order[1:], keys)
+    modelled = order[modelled_players(game.spec)[0]]
+    return jax.vmap(one_other)(modelled, jax.random.key_data(jax.random.split(key, len(modelled))))
 
 
 def draw_views(

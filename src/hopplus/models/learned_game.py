@@ -12,7 +12,16 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8
 
 from hopplus.games.fields import TIME, Field, Observation, rotated
-from hopplus.games.game import NO_ACTION, Game, GameSpec, as_played, ego_views, knows_others, steps_passed
+from hopplus.games.game import (
+    NO_ACTION,
+    Game,
+    GameSpec,
+    as_played,
+    board_of_view,
+    ego_views,
+    knows_others,
+    steps_passed,
+)
 from hopplus.models import world
 from hopplus.models.world import (
     Situation,
@@ -104,13 +113,19 @@ class LearnedGame(Game[WorldState]):
     def permute(self, state: WorldState, order: Int32[Array, " agents"]) -> WorldState:
         if state.view is not None:
             raise NotImplementedError("a state of this world is one seat's own view, which has no other order of seats")
-        board = state.board[..., self.spec.plane_order(order)] if has_shared_board(self.spec) else state.board
-        return WorldState(board, state.time, state.last_actions[order], state.ended[order])
+        return reordered(self.spec, state, order)
+
+
+def reordered(spec: GameSpec, state: WorldState, order: Int32[Array, " agents"]) -> WorldState:
+    """The state with its seats in another order; the viewed fields stay the viewer's."""
+    board = state.board[..., spec.plane_order(order)] if has_shared_board(spec) else state.board
+    return WorldState(board, state.time, state.last_actions[order], state.ended[order], state.view)
 
 
 def from_view(spec: GameSpec, observation: Observation, time: Int32[Array, ""] | None = None) -> WorldState:
     """One seat's view as a state of the learned world in that seat's order. A blank view is a finished game.
 
+    Where views sum the others, their order is that of `board_of_view`.
     `time` is for views that do not show it; without it the state is at the start of an episode.
     """
     now = jnp.int32(0) if time is None else time
@@ -120,6 +135,7 @@ def from_view(spec: GameSpec, observation: Observation, time: Int32[Array, ""] |
     board, left = jnp.zeros(board_shape(spec), jnp.uint8), jnp.zeros(spec.num_agents, bool)
     if has_shared_board(spec):
         board = next(observation[field.name] for field in spec.observation if field.planes)
+        board = board_of_view(spec, board) if spec.sums_others else board
     if shows_who_left(spec):
         left = ~on_board(board[..., : spec.num_walkers])
     last_actions, ended = observation.get("last_actions", none), left | (now >= spec.horizon)

@@ -22,8 +22,8 @@ def missing(learner: LearnerConfig, game: Game) -> str | None:
     if learner.opponents.is_used:
         if spec.num_agents < 2:
             return "opponent models (--others.models) need a co-player: the game has one seat"
-        if spec.sums_others:
-            return "opponent models (--others.models) need to know who is where, and a view sums the others"
+        if spec.sums_others and (needs := _missing_for_summed_views(learner)):
+            return needs
         if (needs := _missing_for_own_views(learner, game)) and "others' views" not in offered:
             return needs
         if goals.kind != "none" and not spec.has_field("last_actions"):
@@ -62,6 +62,20 @@ def _missing_for_world(learner: LearnerConfig, game: Game) -> str | None:
     return None
 
 
+def _missing_for_summed_views(learner: LearnerConfig) -> str | None:
+    """What opponent models need where views sum the others: nobody is followed over time, and one model is of all."""
+    opponents, who = learner.opponents, "a view sums the others, so nobody can tell which of them did what"
+    if opponents.goals.kind != "none":
+        return f"{who}: goals (--goals.kind) cannot be inferred; give none"
+    if opponents.others.models != "shared" or learner.sharing != "shared":
+        return f"{who}: opponent models (--others.models) can only be of any player; give shared, and --sharing shared"
+    if opponents.others.as_input:
+        return f"{who}: a policy cannot read what each will do (--others.as-input); leave it out"
+    if learner.planning.is_used:
+        return f"{who}: a tree (--planning.kind) has a place for each co-player; give none"
+    return None
+
+
 def _missing_for_own_views(learner: LearnerConfig, game: Game) -> str | None:
     """What opponent models need where a seat does not know what its co-players see: they read its own view."""
     if game.spec.roles and learner.sharing == "shared":
@@ -75,6 +89,9 @@ def _missing_for_own_views(learner: LearnerConfig, game: Game) -> str | None:
     return None
 
 
-def agents_for(game: Game) -> dict[str, str | None]:
-    """What the game is missing for each named agent; None for an agent that can learn it."""
-    return {agent: missing(learner_of(agent), game) for agent in NAMES}
+def agents_for(game: Game, name: str | None = None) -> dict[str, str | None]:
+    """What the game is missing for each named agent; None for an agent that can learn it.
+
+    With the name of a game, as agents learn it without any flag.
+    """
+    return {agent: missing(learner_of(agent, game=name), game) for agent in NAMES}

@@ -63,6 +63,18 @@ BY_GAME: dict[tuple[str, str], Defaults] = {
         },
         early_stop=200_000,
     ),
+    **dict.fromkeys(
+        (("hop_plus", f"harvest-16x16-{seats}") for seats in (16, 64)),
+        Defaults(
+            learner={
+                "sharing": "shared",
+                "opponents.goals.kind": "none",
+                "opponents.others.models": "shared",
+                "imagination.counterfactual": 0.0,
+                "imagination.real_ratio": 0.25,
+            }
+        ),
+    ),
 }
 """By agent and game."""
 BY_AGENT: dict[str, Defaults] = {

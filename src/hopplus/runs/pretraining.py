@@ -47,6 +47,11 @@ def pretrain(
     config.check()
     check_data(config)
     game = make(config.data.game)
+    if game.spec.sums_others:
+        raise ValueError(
+            f"--data.game {config.data.game} cannot be used for pretraining: its views sum the others; "
+            "hop_plus learns its opponent models of such a game while it trains"
+        )
     if missing := capabilities.missing(LearnerConfig(opponents=config.opponents), game):
         raise ValueError(f"--data.game {config.data.game} cannot be used for pretraining: {missing}")
     data = read_episodes(episodes, game) if episodes else None
