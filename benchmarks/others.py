@@ -6,12 +6,15 @@ hindsight labels, trained on padded data, trained only on players who caught som
 
     python benchmarks/others.py            the reference sets: 107,010 samples, 8x8 with obstacles and open
     python benchmarks/others.py --quick    30,000 samples on the open 4x4 board, under a minute
+    python benchmarks/others.py --paths    only what paths are worth: given, learned, and neither, 3 seeds each on the
+                                           two boards of 8x8; written to results/learned_paths.json
 """
 
 import argparse
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -28,16 +31,21 @@ from hopplus.learning.pretrain_config import PretrainConfig, Recipe
 from hopplus.learning.pretraining import Material, Trainer, filter_beliefs, init, material, predict
 from hopplus.models.config import GoalsConfig, OthersConfig
 from hopplus.planning import beliefs
-from measure import print_json, print_table
+from hopplus_doctor.statistics import seed_interval
+from measure import interval_words, print_json, print_table, write_result
 
 REFERENCE = ("stag-hunt-8x8-obstacles", "stag-hunt-8x8")
 HUNTS = ("hunt stag", "hunt hare")
 VARIANTS = ("types", "hindsight labels", "padded", "catches only", "network only")
+PATHS = {"given": "types", "learned": "learned paths", "neither": "network only"}
+SEEDS = 3
+RESULT = Path(__file__).resolve().parent.parent / "results" / "learned_paths.json"
 
 
 def settings(game: str, samples: int, variant: str, epochs: int) -> PretrainConfig:
     labels = "hindsight" if variant == "hindsight labels" else "types"
-    others = OthersConfig(models="shared", keys=16, destinations=variant != "network only")
+    is_given, is_learned = variant not in ("network only", "learned paths"), variant == "learned paths"
+    others = OthersConfig(models="shared", keys=16, destinations=is_given, learned_paths=is_learned)
     return PretrainConfig(
         data=Recipe(game=game, samples=samples),
         opponents=OpponentsConfig(GoalsConfig(kind="hindsight"), others),
@@ -135,7 +143,7 @@ def filter_after(start, by_type, legal, actions, in_game):
     return jax.lax.scan(lambda belief, now: (step(belief, *now), None), start, (by_type, legal, acted))[0]
 
 
-def measure(game: str, samples: int, epochs: int, variants: tuple[str, ...]) -> dict[str, Any]:
+def measure(game: str, samples: int, epochs: int, variants: tuple[str, ...], seed: int = 0) -> dict[str, Any]:
     usual = settings(game, samples, "types", epochs)
     episodes = make_episodes(usual.data)
     share = 1 - usual.held_out
@@ -150,7 +158,7 @@ def measure(game: str, samples: int, epochs: int, variants: tuple[str, ...]) -> 
     for variant in track(variants, description=f"{game}: {epochs} epochs of each model", transient=True):
         config = settings(game, samples, variant, epochs)
         trainer = Trainer(config, training_data(variant, material(config, rules, train), train))
-        state = init(config, key=jax.random.key(0))
+        state = init(config, key=jax.random.key(seed))
         started = time.perf_counter()
         for _ in range(epochs):
             state, _ = trainer.epoch(state)
@@ -160,6 +168,24 @@ def measure(game: str, samples: int, epochs: int, variants: tuple[str, ...]) -> 
         if variant == "types":
             found["belief_kl"] = belief_error(held_out, smoothed, believed)
             found["starting_belief"] = starting_beliefs(config, state.opponents.params, 10, 256)
+    return found
+
+
+def paths() -> dict[str, Any]:
+    """Of each way to know paths, on each board: the share of the Bayes ceiling, with intervals over seeds."""
+    found: dict[str, Any] = {}
+    for game in REFERENCE:
+        runs = [measure(game, 107_010, 10, tuple(PATHS.values()), seed) for seed in range(SEEDS)]
+        for kind, variant in PATHS.items():
+            scores = [run["variants"][variant] for run in runs]
+            by_goal = {
+                goal: asdict(seed_interval(np.array([score[goal]["top1_over_ceiling"] for score in scores])))
+                for goal in ("known", "inferred")
+            }
+            seconds = float(np.median([score["seconds"] for score in scores]))
+            found[f"{game}, {kind}"] = {"game": game, "paths": kind, **by_goal, "seconds": seconds}
+    rows = [(name, *(interval_words(one[goal], 3) for goal in ("known", "inferred"))) for name, one in found.items()]
+    print_table("top-1 over the Bayes ceiling", ("board, paths", "goal known", "goal inferred"), rows)
     return found
 
 
@@ -206,7 +232,15 @@ def show(game: str, found: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="open 4x4 board, fewer samples, epochs and variants")
-    quick = parser.parse_args().quick
+    parser.add_argument("--paths", action="store_true", help="only given paths, learned paths and neither, 3 seeds")
+    given = parser.parse_args()
+    if given.paths:
+        found = paths()
+        command = "python benchmarks/others.py --paths"
+        write_result(RESULT, {"commands": [command], "seeds": SEEDS, "boards": found})
+        print_json({"boards": found}, ["jax", "equinox", "optax"])
+        return
+    quick = given.quick
     games, samples, epochs = (("stag-hunt-4x4",), 30_000, 4) if quick else (REFERENCE, 107_010, 10)
     variants = VARIANTS[:2] if quick else VARIANTS
     found = {game: measure(game, samples, epochs, variants) for game in games}

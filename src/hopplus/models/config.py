@@ -93,6 +93,8 @@ class OthersConfig:
     """Whether the model only learns how often each action is taken, whatever the view and the goal: a baseline."""
     destinations: bool = True
     """Whether the model reads shortest paths to every cell; otherwise it is a plain network over the view."""
+    learned_paths: bool = False
+    """Whether the model learns paths instead, from what is on the cells; without --others.destinations only."""
     hidden: int = 64
     """Width of the two layers that read the whole view."""
     keys: int = 8

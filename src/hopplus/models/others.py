@@ -24,6 +24,7 @@ from hopplus.games.fields import Field, Observation, features, num_features
 from hopplus.games.game import GameSpec
 from hopplus.games.paths import FAR, paths_around_walls, straight_paths
 from hopplus.models.config import OthersConfig
+from hopplus.models.learned_paths import LearnedPaths, init_learned_paths
 from hopplus.models.networks import Dense, Heads, init_dense, init_heads
 
 
@@ -59,6 +60,8 @@ class Others(OpponentModel):
     """The goal's query, then its dislike of distance."""
     fields: tuple[Field, ...] = eqx.field(static=True)
     """What it reads of a view."""
+    paths: LearnedPaths | None = None
+    """In place of the destinations on shortest paths."""
 
     def __call__(self, seen, goal):
         num_actions = seen.legal.shape[0]
@@ -67,10 +70,13 @@ class Others(OpponentModel):
             from_view = jax.nn.relu(self.view(features(self.fields, seen.observation)))
             outputs = self.heads(jax.nn.relu(self.mixed(jnp.concatenate([from_view, goal]))))
         plain = jax.nn.softmax(jnp.where(seen.legal, outputs[:num_actions], MASKED))
-        if self.cell is None:
-            return jnp.log(plain + LEAST)
         on_the_spot, gate = outputs[num_actions : 2 * num_actions], jax.nn.sigmoid(outputs[-1])
-        walking = destinations(self, seen, goal, on_the_spot)
+        if self.cell is not None:
+            walking = destinations(self, seen, goal, on_the_spot)
+        elif self.paths is not None:
+            walking = self.paths(seen.observation["planes"], seen.legal, goal)
+        else:
+            return jnp.log(plain + LEAST)
         return jnp.log(gate * walking + (1 - gate) * plain + LEAST)
 
 
@@ -81,6 +87,8 @@ def init(config: OthersConfig, spec: GameSpec, goal_size: int, *, key: Key[Array
     view_key, mixed_key, heads_key, cell_key, key_key, query_key = jax.random.split(key, 6)
     gains = [0.01] * (2 * spec.num_actions + 1)
     reads_view, walks_there = not config.marginal, not config.marginal and config.destinations and walks(spec)
+    learns_paths = reads_view and not walks_there and config.learned_paths and spec.num_walkers > 0
+    paths_key = jax.random.fold_in(key, 1)
     return Others(
         view=init_dense(num_features(spec.observation), config.hidden, 2**0.5, key=view_key) if reads_view else None,
         mixed=init_dense(config.hidden + goal_size, config.hidden, 2**0.5, key=mixed_key) if reads_view else None,
@@ -89,6 +97,7 @@ def init(config: OthersConfig, spec: GameSpec, goal_size: int, *, key: Key[Array
         key=init_heads(2 * config.keys, [1.0] * config.keys, key=key_key) if walks_there else None,
         query=init_heads(goal_size + 1, [1.0] * config.keys + [0.1], key=query_key) if walks_there else None,
         fields=spec.observation,
+        paths=init_learned_paths(config, spec, goal_size, key=paths_key) if learns_paths else None,
     )
 
 

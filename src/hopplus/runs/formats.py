@@ -44,7 +44,7 @@ ADDED: Settings = {
         "population": {"members": 0, "steps": 1_000_000, "run": None},
         "ppo": {"imagined_epochs": 0},
         "world": {"walker_weight": 2.0},
-        "opponents": {"goals": {"posterior": "additive"}, "others": {"as_input": False}},
+        "opponents": {"goals": {"posterior": "additive"}, "others": {"as_input": False, "learned_paths": False}},
         "modelling": {"temperature": 1.0, "final_temperature": 1.0, "max_grad_norm": 0.0},
     },
 }

@@ -29,6 +29,8 @@ def unused_flags(learner: LearnerConfig) -> frozenset[str]:
         unused |= {"goals"} if goals.kind == "none" else {f"goals.{name}" for name in LATENT_NETWORKS}
     if goals.is_latent or not learner.opponents.others.as_input:
         unused.add("others.as_input")
+    if learner.opponents.others.destinations:
+        unused.add("others.learned_paths")
     if learner.network.critic == "central":
         unused |= {"network.memory", "network.memory_size", "network.destinations", "network.reconstruct"}
     if learner.network.reconstruct:

@@ -67,5 +67,9 @@ def _check(players: Player, run: Run) -> None:
         "its opponent model": others is not None and not isinstance(others, Others),
         "its goal model": players.config.goals.kind not in GOAL_KINDS,
     }
+    if isinstance(others, Others) and others.paths is not None:
+        raise ValueError(
+            f"{run.folder} cannot be played in a page: its opponent models learn paths; use `hopplus export`"
+        )
     if found := [name for name, is_own in own.items() if is_own]:
         raise ValueError(f"{run.folder} cannot be played in a page: {found[0]} is your own; use `hopplus export`")
