@@ -71,8 +71,10 @@ def by_row(sequence: Found, base: Found) -> dict[str, dict[str, Found]]:
 
 
 def fix_of(rows: dict[str, Found]) -> str | None:
-    """The first row from which on the trouble appears in no row; None if it never appeared, or never ended."""
+    """The first row from which on the trouble appears in no row; None if it was not in the first, or never ended."""
     names = list(rows)
+    if rows[names[0]]["appears"] != "yes":
+        return None
     last = max((place for place, name in enumerate(names) if rows[name]["appears"] == "yes"), default=None)
     return names[last + 1] if last is not None and last + 1 < len(names) else None
 

@@ -39,6 +39,8 @@ LOSSES = {
 }
 CURVES = {"return": RETURN_TAG, **LOSSES, "top1": "moa/top1", "ce_loss": "moa/ce_loss", "board_error": "wm/board_error"}
 RECALL = "moa/recall/"
+REACHED = 2.8
+"""A return on 4x4 that players get only if all of them hunt stags."""
 COLLAPSED = 0.05
 """An action whose recall is lower is never predicted."""
 
@@ -73,6 +75,12 @@ def with_recalls(run: Recorded) -> Recorded:
     return replace(run, metrics={**run.metrics, **known})
 
 
+def steps_to(curve: dict[str, list[Any]]) -> int | None:
+    """The steps after which the mean over seeds first reached that return; None if it never did."""
+    reached = (steps for steps, mean in zip(curve["steps"], curve["mean"], strict=True) if mean and mean >= REACHED)
+    return next(reached, None)
+
+
 def lasts(run: Recorded) -> list[float]:
     """For each seed the last tenth of training over its best stretch of that length."""
     returns = run.metrics[RETURN_TAG].T
@@ -92,6 +100,7 @@ def of_variant(run: Recorded) -> dict[str, Any]:
         "minutes": float(run.timing["seconds"].sum() / 60),
         "return": asdict(seed_interval(final(run, RETURN_TAG))),
         "by_seed": final(run, RETURN_TAG).tolist(),
+        "steps_to_2.8": steps_to(curves["return"]),
         **{name: asdict(seed_interval(final(run, tag))) for name, tag in LOSSES.items() if tag in run.metrics},
         "value_loss_by_seed": final(run, LOSSES["value_loss"]).tolist(),
         "seats": [asdict(seed_interval(seat)) for seat in seats.T],
