@@ -29,7 +29,7 @@ def unused_flags(learner: LearnerConfig) -> frozenset[str]:
         unused |= {"goals"} if goals.kind == "none" else {f"goals.{name}" for name in LATENT_NETWORKS}
     if goals.is_latent or not learner.opponents.others.as_input:
         unused.add("others.as_input")
-    if learner.opponents.others.destinations:
+    if learner.opponents.others.destinations or not learner.opponents.others.learned_paths:
         unused.add("others.learned_paths")
     if learner.network.critic == "central":
         unused |= {"network.memory", "network.memory_size", "network.destinations", "network.reconstruct"}
