@@ -99,7 +99,7 @@ OPPONENTS = {
     "hop": OpponentsConfig(GoalsConfig(kind="hindsight", **SMALL), OthersConfig(models="each", hidden=8, keys=4)),
 }
 
-OPPONENTS["any player"] = OpponentsConfig(others=OthersConfig(models="shared", hidden=8, keys=4))
+OPPONENTS["any player"] = OpponentsConfig(others=OthersConfig(models="shared", hidden=16, keys=4))
 USES = {"hop_plus": "hop", "hop_plus, views sum the others": "any player", "mappo": "none", "liam": "none"}
 """Agents with the opponent models of another."""
 BASELINES = {
@@ -173,7 +173,7 @@ def test_shared_parameters_are_equivariant_up_to_the_order_of_a_sum(models):
         moved, off = 0.0, 0.0
         for old, leaf, turned_leaf in zip(jax.tree.leaves(before), after, turned_after, strict=True):
             moved, off = moved + np.sum(np.square(leaf - old)), off + np.sum(np.square(leaf - turned_leaf))
-        assert moved > 0 and np.sqrt(off / moved) < 0.02, (module, off, moved)
+        assert moved > 0 and np.sqrt(off / moved) < 0.01, (module, off, moved)
 
 
 class OneSeatIsPaid(type(make("matrix-stag-hunt"))):
