@@ -139,9 +139,9 @@ def test_evaluate_world():
 @pytest.mark.parametrize("length", [3, 10])
 def test_evaluate_adaptation(length):
     kinds = ("nearest_stag", "nearest_hare", "patient_stag(3)", "random")
-    numbers = {"nearest_stag": 2.5, "nearest_hare": 1.25, "by_belief": 2.25, "random": 0.5, "selection": {}}
-    players = ("by_belief", "nearest_stag", "ppo seed 2, greedy", "random")
-    rows = [Yardsticks((kind,) * 3, 2.25, player, **numbers) for kind, player in zip(kinds, players, strict=True)]
+    numbers = {"nearest_stag": 2.5, "nearest_hare": 1.25, "by_belief": 2.25, "random": 0.5}
+    players = ("by_belief", "nearest_stag", "trained, seed 2, greedy", "random")
+    rows = [Yardsticks((kind,) * 3, 2.25, player, numbers, {}) for kind, player in zip(kinds, players, strict=True)]
     returns = np.random.default_rng(0).normal(2, 0.3, (2, 5, len(rows), length))
     result = adaptation.figures(returns, rows)
     result |= {"game": GAME, "episodes": 2_000, "seeds": 5, "saw": "its own self-play in arenas", "known": "goals"}

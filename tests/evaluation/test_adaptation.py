@@ -1,5 +1,7 @@
 """Line-ups, the normalisation worked by hand, and the player by belief against a filter in plain Python."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +9,7 @@ import pytest
 
 from hopplus.evaluation import selfplay, series
 from hopplus.evaluation.adaptation import (
-    KINDS,
-    LETTERS,
+    HUNTERS,
     OneOf,
     agent_returns,
     all_lineups,
@@ -20,7 +21,7 @@ from hopplus.evaluation.adaptation import (
     short_name,
 )
 from hopplus.games.board import Board
-from hopplus.games.coplayers import Lineup, Policy
+from hopplus.games.coplayers import Lineup, Policy, usual_kinds
 from hopplus.games.lineups import lineup
 from hopplus.games.presets import make
 from hopplus.games.rollout import init_env, rollout
@@ -42,19 +43,34 @@ def test_every_line_up_is_listed_once():
     names = [short_name(one) for one in all_lineups(HUNT.spec)]
     assert names == ["NNN", "NNH", "NNR", "NHH", "NHR", "NRR", "HHH", "HHR", "HRR", "RRR"]
     assert all_lineups(PAIR.spec) == [("nearest_stag",), ("nearest_hare",), ("random",)]
-    assert len(all_lineups(HUNT.spec, tuple(LETTERS))) == 20
+    assert len(all_lineups(HUNT.spec, (*HUNTERS, "patient_stag(3)"))) == 20
 
 
 @pytest.mark.parametrize("kinds", [("nearest_stag", "nearest_stag"), ("idler",), ()])
 def test_a_kind_is_known_and_named_once(kinds):
-    with pytest.raises(ValueError, match=r"some of nearest_stag, nearest_hare, random, patient_stag\(3\) or MODULE"):
+    with pytest.raises(ValueError, match="some of nearest_stag, nearest_hare, patient_stag, random, noisy or MODULE"):
         all_lineups(HUNT.spec, kinds)
 
 
-@pytest.mark.parametrize("name", ["matrix-stag-hunt", "snowdrift-8x8"])
-def test_other_games_have_no_such_line_ups(name):
-    with pytest.raises(ValueError, match="is no such game"):
-        all_lineups(make(name).spec)
+@pytest.mark.parametrize(
+    ("name", "line_ups"),
+    [
+        ("coins-3x3", ["O", "A", "R"]),
+        ("foraging-8x8", ["SSS", "SSE", "SSR", "SEE", "SER", "SRR", "EEE", "EER", "ERR", "RRR"]),
+        ("snowdrift-8x8", ["NNN", "NNI", "NNR", "NII", "NIR", "NRR", "III", "IIR", "IRR", "RRR"]),
+        ("harvest-8x8-beam", ["SSS", "SSG", "SSR", "SGG", "SGR", "SRR", "GGG", "GGR", "GRR", "RRR"]),
+        ("matrix-stag-hunt", ["R"]),
+    ],
+)
+def test_every_game_has_line_ups_of_its_scripts(name, line_ups):
+    spec = make(name).spec
+    assert [short_name(one) for one in all_lineups(spec)] == line_ups
+    assert len(scripts(make(name))) == len(usual_kinds(spec))
+
+
+def test_line_ups_need_players_that_can_change_seats():
+    with pytest.raises(ValueError, match="have different roles"):
+        all_lineups(dataclasses.replace(PAIR.spec, roles=("red", "blue")))
 
 
 def test_normalised_returns_by_hand():
@@ -162,7 +178,7 @@ def test_what_is_remembered_is_carried_through_a_series_and_no_further():
 
 
 def test_by_belief_hunts_what_its_co_players_hunt():
-    names = [name for name in KINDS if name != "random"]
+    names = [name for name in HUNTERS if name != "random"]
     chosen = [(name,) * 3 for name in names for _ in range(2)]
     players = [by_belief(HUNT), scripts(HUNT)[STAG]]
     found = first_seat_returns(HUNT, players, [0, 1] * 2, chosen, 300, key=jax.random.key(2))

@@ -15,9 +15,10 @@ from hopplus.core.extensions import Named
 from hopplus.evaluation import series
 from hopplus.evaluation.adaptation import first_seat_returns
 from hopplus.games.lineups import read_policies
+from hopplus.learning.config import LearnerConfig
+from hopplus.models.config import ActorCriticConfig
 from hopplus.planning.config import SearchConfig
 from hopplus.runs import RunConfig, load, oracles, training
-from hopplus.runs.folder import open_folder
 from runs.tiny import NUM_DEVICES, config, train_line
 
 GAME = """
@@ -147,7 +148,8 @@ def test_the_oracle_is_chosen_on_other_episodes_than_those_that_count():
     deciding = {**counted, "trained, seed 1, greedy": 3.1}
     found = oracles.choose(("nearest_stag", "random"), counted, deciding)
     assert (found.oracle, found.oracle_player) == (2.9, "trained, seed 1, greedy")
-    assert (found.nearest_stag, found.by_belief, found.name) == (3.0, 9.0, "NR")
+    assert found.scripted == {"nearest_stag": 3.0, "nearest_hare": 1.0, "random": 0.5, "by_belief": 9.0}
+    assert found.name == "NR"
     assert "by_belief" not in found.selection and "random" not in found.selection
 
 
@@ -183,10 +185,25 @@ def test_what_makes_no_sense_is_said(here, capsys, line, reason):
     assert reason in capsys.readouterr().err
 
 
-def test_other_games_cannot_be_judged(here, capsys):
-    open_folder(here / "matrix", config())
-    assert main(["evaluate", "matrix", "--adaptation"]) == 2
-    assert "adaptation is measured among stag and hare hunters" in capsys.readouterr().err
+def test_other_games_have_their_own_yardsticks(monkeypatch):
+    """A game without scripts of its own has one line-up; one without a board needs no policy that points at cells."""
+    monkeypatch.setattr(oracles, "LEARNER", LearnerConfig(network=ActorCriticConfig(destinations=16)))
+    matrix, coins = (replace(SETTINGS, game=game) for game in ("matrix-stag-hunt", "coins-5x5"))
+    assert oracles.num_rows(matrix) == 8 + 1 + 2 and oracles.num_rows(coins) == 10 * (8 + 3 + 2)
+    assert oracles.responder_config(matrix, ("random",)).learner.network.destinations == 0
+    assert oracles.responder_config(coins, ("random",) * 3).learner.network.destinations == 16
+
+
+@pytest.mark.heavy
+def test_a_run_on_coins_is_judged(here, capsys):
+    assert main(train_line(here / "coins", "--game coins-3x3 --network.destinations 0", updates=2)) == 0
+    capsys.readouterr()
+    assert main(["evaluate", "coins", "--adaptation", *FLAGS]) == 0
+    printed = capsys.readouterr().out
+    assert "O own_coins, A any_coins, R random" in printed and "NS or NH" not in printed
+    found = json.loads((here / "coins" / "adaptation.json").read_text())
+    assert [row["lineup"] for row in found["lineups"]] == ["O", "A", "R"]
+    assert found["scripted"] == ["own_coins", "any_coins", "random"]
 
 
 def test_trained_policies_are_co_players(here):

@@ -18,14 +18,15 @@ from hopplus.cli.verbs.evaluate import AdaptationSettings
 from hopplus.core.devices import use_cores
 from hopplus.core.extensions import named
 from hopplus.core.mesh import num_cores
-from hopplus.evaluation.adaptation import agent_returns, all_lineups, normalised
-from hopplus.evaluation.config import KINDS
+from hopplus.evaluation.adaptation import agent_returns, all_lineups, letter_of, normalised
+from hopplus.games.coplayers import usual_kinds
 from hopplus.games.lineups import seat_names
 from hopplus.runs.command import planning_flags, train_command
 from hopplus.runs.folder import read_config
 from hopplus.runs.oracles import (
     MANNERS,
     SEARCHED,
+    TRAINED,
     OracleSettings,
     Yardsticks,
     default_steps,
@@ -39,10 +40,8 @@ from hopplus.runs.progress import ProgressDisplay, counting_bar
 from hopplus.runs.run import Run, load
 from hopplus_doctor.statistics import FEW_SEEDS, mean_of_known, seed_interval
 
-SCRIPTED = {"nearest_stag": "NS", "nearest_hare": "NH", "by_belief": "belief", "random": "random"}
-"""The yardsticks besides the oracle, and their column names."""
-ORACLES = {**SCRIPTED, SEARCHED: "search"}
-"""The short names of players that can be the oracle."""
+COLUMNS = {"nearest_stag": "NS", "nearest_hare": "NH", "by_belief": "belief", SEARCHED: "search"}
+"""The short names of yardsticks."""
 FROM = 5
 """The first episode of a series in which the agent is said to have had the time to adapt."""
 ORACLE_EPISODES = 2_000
@@ -57,8 +56,9 @@ def judge_adaptation(
         raise ValueError(f"--series is {settings.series}; give 1 or more")
     config = read_config(folder)
     spec = config.evaluation_game.spec
-    kinds = tuple(seat_names(settings.kinds) if isinstance(settings.kinds, str) else map(named, settings.kinds))
-    lineups = all_lineups(spec, kinds)  # raises if the game is no stag hunt
+    asked = usual_kinds(spec) if settings.kinds is None else settings.kinds
+    kinds = tuple(seat_names(asked) if isinstance(asked, str) else map(named, asked))
+    lineups = all_lineups(spec, kinds)  # raises if the game has no such line-ups
     steps = default_steps(spec) if settings.oracle_steps is None else settings.oracle_steps
     oracles = OracleSettings(named(config.game), settings.oracles, steps, ORACLE_EPISODES, seed, num_cores(), kinds)
     use_cores(num_cores())
@@ -68,7 +68,7 @@ def judge_adaptation(
     returns = _play(run, lineups, episodes, settings, seed, planning)
     seconds = time.perf_counter() - started
     given = [f"--episodes {episodes}"]
-    given += [f'--kinds "{",".join(kinds)}"'] if kinds != KINDS else []
+    given += [f'--kinds "{",".join(kinds)}"'] if kinds != usual_kinds(spec) else []
     given += [f"--series {settings.series}"] if settings.series > 1 else []
     known = settings.known_co_players
     given += [f"--known-co-players {known}"] if known != "nothing" else []
@@ -115,14 +115,16 @@ def figures(returns: np.ndarray, yardsticks: list[Yardsticks]) -> dict[str, Any]
                 **_intervals(returns[..., index]),
                 "oracle": one.oracle,
                 "oracle_player": one.oracle_player,
-                **{name: getattr(one, name) for name in SCRIPTED},
+                **one.scripted,
                 "normalised": _intervals(scaled[..., index]),
                 "by_episode": [_intervals(one[..., index]) for one in by_episode],
                 "late": None if late is None else _intervals(late[..., index]),
             }
         )
-    scripted = {name: np.array([getattr(one, name) for one in yardsticks]) for name in ("oracle", *SCRIPTED)}
+    scripted = {name: np.array([one.scripted[name] for one in yardsticks]) for name in yardsticks[0].scripted}
+    scripted = {"oracle": oracle, **scripted}
     return {
+        "scripted": list(yardsticks[0].scripted),
         "lineups": rows,
         "mean": {
             **_intervals(returns.mean(axis=-1)),
@@ -155,13 +157,15 @@ def print_adaptation(name: str, result: dict[str, Any], console: Console) -> Non
         "goals": ". It is given the co-players' true goals",
         "others": ". It is given the co-players' true policies",
     }[result["known"]]
-    table = make_table(title, "with", "sampled", "greedy", "oracle", *SCRIPTED.values(), "normalised")
+    scripted = result["scripted"]
+    heads = [_short(name) for name in scripted]
+    table = make_table(title, "with", "sampled", "greedy", "oracle", *heads, "normalised")
     for row in result["lineups"]:
-        oracle = f"{row['oracle']:.2f} {ORACLES.get(row['oracle_player'], 'PPO')}"
-        table.add_row(*_cells(row["lineup"], row, oracle), plus_minus(row["normalised"]["sampled"]))
+        oracle = f"{row['oracle']:.2f} {_oracle_name(row['oracle_player'])}"
+        table.add_row(*_cells(row["lineup"], row, oracle, scripted), plus_minus(row["normalised"]["sampled"]))
     table.add_section()
     for label, name in (("mean", "mean"), ("norm.", "normalised")):
-        table.add_row(*_cells(label, result[name], f"{result[name]['oracle']:.2f}"), "")
+        table.add_row(*_cells(label, result[name], f"{result[name]['oracle']:.2f}", scripted), "")
     console.print(table)
     if result["late"] is not None:
         lowest = lowest_late(result)
@@ -169,10 +173,12 @@ def print_adaptation(name: str, result: dict[str, Any], console: Console) -> Non
             f"normalised, from episode {FROM} of a series on: {plus_minus(result['late']['sampled'])} over all "
             f"line-ups; lowest with {lowest['lineup']}: {plus_minus(lowest['late']['sampled'])}"
         )
+    kinds = dict.fromkeys(kind for row in result["lineups"] for kind in row["co_players"])
+    letters = ", ".join(f"{letter_of(kind)} {kind}" for kind in kinds)
+    belief = "belief: NS or NH by belief; " if "by_belief" in scripted else ""
     console.print(
-        "N nearest_stag, H nearest_hare, R random. Oracle: the best of a PPO responder, always NS, always NH, and "
-        "search in the true game with the true co-players; "
-        "belief: NS or NH by belief; random: uniform legal play. Normalised, of sampled play: 0 is random, 1 is the "
+        f"{escape(letters)}. Oracle: the best of a PPO responder, the scripts, and search in the true game with the "
+        f"true co-players; {belief}random: uniform legal play. Normalised, of sampled play: 0 is random, 1 is the "
         f"oracle; norm.: the mean of each column, normalised. {FARTHER}."
     )
     if 1 < result["seeds"] < FEW_SEEDS:
@@ -225,6 +231,15 @@ def _intervals(by_manner: np.ndarray) -> dict[str, Any]:
     return {manner: asdict(seed_interval(values)) for manner, values in zip(MANNERS, by_manner, strict=True)}
 
 
-def _cells(label: str, row: dict[str, Any], oracle: str) -> list[str]:
-    scripted = [f"{row[name]:.2f}" for name in SCRIPTED]
-    return [label, plus_minus(row["sampled"]), f"{row['greedy']['estimate']:.2f}", oracle, *scripted]
+def _short(name: str) -> str:
+    """A name in the table."""
+    return COLUMNS[name] if name in COLUMNS else name.replace("_", " ")
+
+
+def _oracle_name(player: str) -> str:
+    return "PPO" if player.startswith(TRAINED) else _short(player)
+
+
+def _cells(label: str, row: dict[str, Any], oracle: str, scripted: list[str]) -> list[str]:
+    returns = [f"{row[name]:.2f}" for name in scripted]
+    return [label, plus_minus(row["sampled"]), f"{row['greedy']['estimate']:.2f}", oracle, *returns]

@@ -19,51 +19,61 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Float64, Int32, Key
 
 from hopplus.core.extensions import is_own, thing_of
-from hopplus.evaluation.config import KINDS, Known
+from hopplus.evaluation.config import Known
 from hopplus.evaluation.known_co_players import GOALS, goals_of, inform
 from hopplus.evaluation.series import play_rows
-from hopplus.games.coplayers import Lineup, Policy, PolicyState
+from hopplus.games.coplayers import KINDS, Lineup, Policy, PolicyState, scripts_for, usual_kinds
 from hopplus.games.fields import Observation
 from hopplus.games.game import Game, GameSpec, views_of_others
 from hopplus.games.lineups import read_policies
 from hopplus.planning import beliefs
 
-LETTERS = {"nearest_stag": "N", "nearest_hare": "H", "random": "R", "patient_stag(3)": "P"}
-"""The kinds of co-players, and the letter of each."""
-STAG_HUNTER = KINDS.index("nearest_stag")
+LETTERS = {"nearest_hare": "H"}
+"""The letter of a kind of co-players where it is not the first of its name."""
+HUNTERS = (*KINDS["stags"], "random")
+"""The kinds that the player by belief considers."""
+STAG_HUNTER = HUNTERS.index("nearest_stag")
 ENOUGH = 0.5
 """The player by belief hunts stags if a partner is at least this likely."""
 SMALLEST_GAIN = 0.05
 """Below this gain of the oracle over uniform play, a normalised return is mostly noise."""
 
 
-def all_lineups(spec: GameSpec, kinds: Sequence[str] = KINDS) -> list[tuple[str, ...]]:
-    """Every line-up of co-players of these kinds."""
-    if not spec.has_plane("stags") or spec.num_agents < 2:
+def all_lineups(spec: GameSpec, kinds: Sequence[str] | None = None) -> list[tuple[str, ...]]:
+    """Every line-up of co-players of these kinds, or of the game's usual ones."""
+    if spec.num_agents < 2:
+        raise ValueError(f"{spec.name} has one player; adaptation is to co-players, so it needs two players or more")
+    if len(spec.seats_by_role) > 1:
         raise ValueError(
-            f"adaptation is measured among stag and hare hunters; {spec.name} is no such game. Give a run on a stag "
-            "hunt with two players or more"
+            f"the players of {spec.name} have different roles; adaptation is measured where any can take any seat"
         )
-    unknown = [kind for kind in kinds if kind not in LETTERS and not _is_own_script(kind)]
+    kinds = usual_kinds(spec) if kinds is None else kinds
+    unknown = [kind for kind in kinds if not _is_script(kind, spec)]
     if unknown or len(set(kinds)) < len(kinds) or not kinds:
-        raise ValueError(
-            f"--kinds is {','.join(kinds)}; give some of {', '.join(LETTERS)} or MODULE:FACTORY, each once"
-        )
+        known = ", ".join(scripts_for(spec))
+        raise ValueError(f"--kinds is {','.join(kinds)}; give some of {known} or MODULE:FACTORY, each once")
     return list(combinations_with_replacement(kinds, spec.num_agents - 1))
 
 
-def _is_own_script(kind: str) -> bool:
-    return is_own(kind.partition("(")[0]) or thing_of(kind) is not None
+def _is_script(kind: str, spec: GameSpec) -> bool:
+    name = kind.partition("(")[0]
+    return name in scripts_for(spec) or is_own(name) or thing_of(kind) is not None
 
 
 def short_name(lineup: Sequence[str]) -> str:
     """A letter for each co-player, as in NHR; a small one for a script of your own."""
-    return "".join(LETTERS.get(name) or name.rpartition(":")[2][0].lower() for name in lineup)
+    return "".join(map(letter_of, lineup))
 
 
-def scripts(game: Game, kinds: Sequence[str] = KINDS) -> tuple[Policy, ...]:
-    """The players of these kinds, in their order."""
-    return read_policies(kinds, game)
+def letter_of(kind: str) -> str:
+    """The letter of a kind of co-players: the first of its name, small for a script of your own."""
+    own = is_own(kind.partition("(")[0]) or thing_of(kind) is not None
+    return kind.rpartition(":")[2][0].lower() if own else LETTERS.get(kind, kind[0].upper())
+
+
+def scripts(game: Game, kinds: Sequence[str] | None = None) -> tuple[Policy, ...]:
+    """The players of these kinds, or of the game's usual ones, in their order."""
+    return read_policies(usual_kinds(game.spec) if kinds is None else kinds, game)
 
 
 class OneOf(Policy):
@@ -142,8 +152,8 @@ def partner_probability(hunts_stags: Float32[Array, " others"], present: Bool[Ar
 
 
 def by_belief(game: Game) -> ByBelief:
-    """The yardstick "NS or NH by belief" for this game."""
-    kinds = scripts(game)
+    """The yardstick "NS or NH by belief" for a stag hunt."""
+    kinds = scripts(game, HUNTERS)
     return ByBelief(game, kinds, for_stags=kinds[0], for_hares=kinds[1])
 
 

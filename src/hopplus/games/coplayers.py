@@ -392,6 +392,22 @@ SCRIPTS: dict[str, tuple[str | None, Callable[..., Policy]]] = {
 """By name: the plane that the script needs, or None, and the function that makes it."""
 
 
+KINDS = {
+    "stags": ("nearest_stag", "nearest_hare"),
+    "drifts": ("nearest_drift", "idler"),
+    "coins_0": ("own_coins", "any_coins"),
+    "food_1": ("strongest_food", "easy_food"),
+    "apples": ("sustainable", "greedy"),
+}
+"""The scripts that agents are evaluated among, besides random players: by a plane of the game, one that cooperates and
+one that does not."""
+
+
+def usual_kinds(spec: GameSpec) -> tuple[str, ...]:
+    """The scripts that agents of this game are evaluated among where no others are named."""
+    return (*next((kinds for plane, kinds in KINDS.items() if spec.has_plane(plane)), ()), "random")
+
+
 def scripts_for(spec: GameSpec) -> list[str]:
     """The names of the scripts for this game."""
     return [name for name, (plane, _) in SCRIPTS.items() if plane is None or spec.has_plane(plane)]

@@ -1,10 +1,10 @@
 """The oracle of a line-up, and the other yardsticks that an agent is compared with.
 
 The oracle is the best of a responder that PPO trained for exactly this line-up (four seeds, sampled and greedy), of
-the scripts NS and NH, and of search in the true game with the true co-players, whose prior and critic are the best
-responder's. Trained co-players are not searched with: to imagine their play would take hours. The true optimum can be
-higher if none of them finds it. The best one is chosen on separate episodes: its return in the episodes that chose it
-would be biased upwards.
+the game's usual scripts, and of search in the true game with the true co-players, whose prior and critic are the best
+responder's. Trained co-players are not searched with: to imagine their play would take hours. A game without
+`from_view` is not searched in. The true optimum can be higher if none of them finds it. The best one is chosen on
+separate episodes: its return in the episodes that chose it would be biased upwards.
 
 A responder is an ordinary run folder, so it is trained once, resumes after a kill, and can be inspected. Its folder
 keeps the measurement as `oracle.json`.
@@ -28,9 +28,8 @@ from hopplus.agents.player import Player
 from hopplus.core.extensions import thing_of
 from hopplus.core.mesh import usual_mesh
 from hopplus.evaluation.adaptation import all_lineups, by_belief, first_seat_returns, scripts, short_name
-from hopplus.evaluation.config import KINDS
-from hopplus.games.coplayers import Policy
-from hopplus.games.game import Game, GameSpec
+from hopplus.games.coplayers import Policy, usual_kinds
+from hopplus.games.game import Game, GameSpec, capabilities
 from hopplus.games.presets import make
 from hopplus.learning.config import LearnerConfig
 from hopplus.models.config import ActorCriticConfig
@@ -53,10 +52,10 @@ SMALL_BOARD, STEPS_SMALL, STEPS_LARGE = 16, 300_000, 400_000
 SEARCH = PlanningConfig(kind="search", search=SearchConfig(trees=4, simulations=16, depth=8))
 SEARCH_EPISODES, SEARCH_SELECTION = 1_000, 400
 """The search of the oracle; it plays fewer episodes, since each takes a hundred times as long."""
-SEARCHED = "search with the true co-players"
+SEARCHED, TRAINED = "search with the true co-players", "trained"
 MANNERS = ("sampled", "greedy")
-YARDSTICKS = ("nearest_stag", "nearest_hare", "random", "by_belief")
-NO_CANDIDATES = ("random", "by_belief")
+BY_BELIEF = "by_belief"
+NO_CANDIDATES = ("random", BY_BELIEF)
 """Yardsticks that are not candidates for the oracle."""
 
 
@@ -76,8 +75,8 @@ class OracleSettings:
     """The seed of the measurement, not of training."""
     devices: int = 1
     """The number of devices that train a responder."""
-    kinds: tuple[str, ...] = KINDS
-    """The kinds of co-players."""
+    kinds: tuple[str, ...] | None = None
+    """The kinds of co-players. None: the usual ones of the game."""
 
     def __post_init__(self):
         if self.steps < LEARNER.steps_per_update:
@@ -92,13 +91,15 @@ class Yardsticks:
     oracle: float
     oracle_player: str
     """The player that is the oracle: a script, a seed of the responder and how it acts, or search."""
-    nearest_stag: float
-    nearest_hare: float
-    by_belief: float
-    random: float
-    """Uniform legal play."""
+    scripted: dict[str, float]
+    """The game's usual scripts, uniform legal play among them, and in a stag hunt the player by belief."""
     selection: dict[str, float]
     """The mean returns of the candidates in the episodes that chose the oracle."""
+
+    @property
+    def random(self) -> float:
+        """Uniform legal play."""
+        return self.scripted["random"]
 
     @property
     def name(self) -> str:
@@ -127,7 +128,15 @@ def what_it_saw(config: RunConfig) -> str:
 
 def default_steps(spec: GameSpec) -> int:
     """The default number of training steps of a responder."""
-    return STEPS_SMALL if spec.height * spec.width <= SMALL_BOARD else STEPS_LARGE
+    is_small = 0 < spec.height * spec.width <= SMALL_BOARD
+    return STEPS_SMALL if is_small else STEPS_LARGE
+
+
+def _learner(game: Game) -> LearnerConfig:
+    """How a responder of this game learns; only on a board it can point at cells."""
+    if game.spec.planes:
+        return LEARNER
+    return replace(LEARNER, network=replace(LEARNER.network, destinations=0))
 
 
 def folder_of(settings: OracleSettings, lineup: Sequence[str]) -> Path:
@@ -143,7 +152,7 @@ def responder_config(settings: OracleSettings, lineup: Sequence[str]) -> RunConf
         co_players=lineup,
         seeds=NUM_SEEDS,
         steps=settings.steps,
-        learner=replace(LEARNER, mesh=usual_mesh(NUM_SEEDS, settings.devices)),
+        learner=replace(_learner(make(settings.game)), mesh=usual_mesh(NUM_SEEDS, settings.devices)),
     )
     folder = folder_of(settings, lineup)
     if not (folder / CONFIG).exists():
@@ -188,7 +197,7 @@ def measure_yardsticks(
     """Play every yardstick and every candidate for the oracle with all line-ups, and store the measurements."""
     game = make(settings.game)
     lineups = all_lineups(game.spec, settings.kinds)
-    names, choices, seeds = _candidates()
+    names, choices, seeds = _candidates(game.spec)
     rows = [(index, choice, seed) for index in range(len(lineups)) for choice, seed in zip(choices, seeds, strict=True)]
     returns = first_seat_returns(
         game,
@@ -201,7 +210,7 @@ def measure_yardsticks(
     ).reshape(len(lineups), len(names), -1)
     counted = returns[..., : settings.episodes].mean(axis=-1, dtype=np.float64)
     deciding = returns[..., settings.episodes :].mean(axis=-1, dtype=np.float64)
-    if _is_searched(settings):
+    if _is_searched(settings, game):
         names = [*names, SEARCHED]
         found = _search(settings, game, responders, deciding, on_row)
         counted, deciding = (np.column_stack(columns) for columns in zip((counted, deciding), found, strict=True))
@@ -213,8 +222,8 @@ def measure_yardsticks(
     return measured
 
 
-def _is_searched(settings: OracleSettings) -> bool:
-    return not any(isinstance(thing_of(kind), Player) for kind in settings.kinds)
+def _is_searched(settings: OracleSettings, game: Game) -> bool:
+    return "plan" in capabilities(game) and not any(isinstance(thing_of(kind), Player) for kind in settings.kinds or ())
 
 
 def _search(
@@ -228,7 +237,7 @@ def _search(
 
     Only where it is chosen are the returns that count played; elsewhere they are NaN.
     """
-    names, _, seeds = _candidates()
+    names, _, seeds = _candidates(game.spec)
     trained = deciding[:, : len(MANNERS) * NUM_SEEDS]
     best = [run.players(greedy=True)[0] for run in responders]
     of_seeds = [seeds[index] for index in trained.argmax(axis=1)]
@@ -264,25 +273,31 @@ def _search(
 
 def num_rows(settings: OracleSettings) -> int:
     """The number of pairs of a player and a line-up that `measure_yardsticks` plays."""
-    searched = 2 if _is_searched(settings) else 0
-    return len(all_lineups(make(settings.game).spec, settings.kinds)) * (len(_candidates()[0]) + searched)
+    game = make(settings.game)
+    searched = 2 if _is_searched(settings, game) else 0
+    return len(all_lineups(game.spec, settings.kinds)) * (len(_candidates(game.spec)[0]) + searched)
 
 
 def choose(lineup: tuple[str, ...], counted: dict[str, float], deciding: dict[str, float]) -> Yardsticks:
     """The yardsticks, with the oracle that is best in the deciding episodes; its return is from the counted ones."""
     selection = {name: value for name, value in deciding.items() if name not in NO_CANDIDATES}
     best = max(selection, key=selection.__getitem__)
-    scripted = {name: counted[name] for name in YARDSTICKS}
-    return Yardsticks(lineup=lineup, oracle=counted[best], oracle_player=best, selection=selection, **scripted)
+    scripted = {name: value for name, value in counted.items() if name != SEARCHED and not name.startswith(TRAINED)}
+    return Yardsticks(lineup, counted[best], best, scripted, selection)
 
 
-def _candidates() -> tuple[list[str], list[int], list[int]]:
+def _scripted(spec: GameSpec) -> list[str]:
+    """The names of the yardsticks besides the oracle."""
+    return [*usual_kinds(spec), *([BY_BELIEF] if spec.has_plane("stags") else [])]
+
+
+def _candidates(spec: GameSpec) -> tuple[list[str], list[int], list[int]]:
     """The players of the first seat: their names, their numbers among `_players`, and the responder's seeds."""
     trained = [(manner, seed) for manner in range(len(MANNERS)) for seed in range(NUM_SEEDS)]
-    names = [f"trained, seed {seed}, {MANNERS[manner]}" for manner, seed in trained]
-    numbers = [manner for manner, _ in trained] + [len(MANNERS) + index for index in range(len(YARDSTICKS))]
-    seeds = [seed for _, seed in trained] + [0] * len(YARDSTICKS)
-    return names + list(YARDSTICKS), numbers, seeds
+    names, scripted = [f"{TRAINED}, seed {seed}, {MANNERS[manner]}" for manner, seed in trained], _scripted(spec)
+    numbers = [manner for manner, _ in trained] + [len(MANNERS) + index for index in range(len(scripted))]
+    seeds = [seed for _, seed in trained] + [0] * len(scripted)
+    return names + scripted, numbers, seeds
 
 
 def _players(game: Game, responders: Sequence[Run], rows: Sequence[tuple[int, int]]) -> list[Policy]:
@@ -292,7 +307,7 @@ def _players(game: Game, responders: Sequence[Run], rows: Sequence[tuple[int, in
     for manner in MANNERS:
         by_lineup = [responder.players(greedy=manner == "greedy")[0] for responder in responders]
         players.append(jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[places], *by_lineup))
-    return [*players, *scripts(game), by_belief(game)]
+    return [*players, *scripts(game), *([by_belief(game)] if BY_BELIEF in _scripted(game.spec) else [])]
 
 
 def _conditions(settings: OracleSettings, spec: GameSpec) -> dict[str, Any]:

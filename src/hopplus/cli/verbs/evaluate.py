@@ -8,7 +8,7 @@ import tyro
 
 from hopplus.agents.config import NO_PLANNING, PlanningConfig
 from hopplus.cli.verbs.types import RunPath, Switch
-from hopplus.evaluation.config import KINDS_TEXT, Known
+from hopplus.evaluation.config import Known
 from hopplus.runs.config import CoPlayers
 
 
@@ -16,8 +16,9 @@ from hopplus.runs.config import CoPlayers
 class AdaptationSettings:
     """The co-players of the agent, the number of episodes with each line-up, and the oracles."""
 
-    kinds: CoPlayers = KINDS_TEXT
-    """With --adaptation: scripts for the co-players. Every line-up of them is played. patient_stag(3) can be added."""
+    kinds: CoPlayers | None = None
+    """With --adaptation: scripts for the co-players. Every line-up of them is played. None: one script that cooperates,
+    one that does not, and random play, as in nearest_stag,nearest_hare,random."""
     series: int = 1
     """With --adaptation: episodes in a row with one line-up. The agent keeps its beliefs from one to the next."""
     known_co_players: Known = "nothing"
@@ -26,7 +27,7 @@ class AdaptationSettings:
     oracles: Path = Path("runs/oracles")
     """With --adaptation: the folder of trained oracles."""
     oracle_steps: int | None = None
-    """With --adaptation: environment steps of each seed of an oracle. None: 1,000,000 on 4x4, otherwise 2,000,000."""
+    """With --adaptation: steps of each seed of an oracle. None: 300,000 on small boards, 400,000 otherwise."""
 
 
 DEFAULT_SETTINGS = AdaptationSettings()
@@ -55,7 +56,7 @@ class Evaluate:
     world: Switch = False
     """Instead, evaluate the learned worlds on real episodes of random play, mixed scripts and self-play."""
     adaptation: Switch = False
-    """Instead, play the frozen agent with every line-up of scripts, beside the oracle (the best of several
+    """Instead, play the frozen agent with every line-up of the game's scripts, beside the oracle (the best of several
     responses to that line-up). Oracles that --oracles lacks are trained first."""
     settings: Annotated[AdaptationSettings, tyro.conf.arg(name="")] = DEFAULT_SETTINGS
     """With --adaptation."""
