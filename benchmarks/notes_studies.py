@@ -8,8 +8,9 @@ Run the studies first; a study resumes where it was stopped:
     python benchmarks/notes_studies.py value_loss --quick    print it, write nothing
 
 Of each variant: return, value losses on real and imagined data, recall of the opponent model by action, returns by seat
-with Page's test, the world's exactness over 1 to 10 steps (measured with `hopplus evaluate TRIAL --world`), and whether
-the return fell after its best. Final figures are means over the last fifth of training, with 95% intervals over seeds.
+with Page's test, the world's exactness over 1 to 10 steps (measured with `hopplus evaluate TRIAL --world` in the
+studies that show it), and whether the return fell after its best. Final figures are means over the last fifth of
+training, with 95% intervals over seeds.
 
 Next: `python benchmarks/notes_troubles.py`, `python scripts/tables.py` and `python scripts/notes_pictures.py` write the
 tables and pictures of docs/notes.md; `python benchmarks/notes_doctor.py` examines the trials.
@@ -43,6 +44,8 @@ REACHED = 2.8
 """A return on 4x4 that players get only if all of them hunt stags."""
 COLLAPSED = 0.05
 """An action whose recall is lower is never predicted."""
+OF_WORLDS = ("value_loss", "rollouts", "sequence", "long")
+"""The studies whose worlds are evaluated; of the others no page shows them."""
 
 
 def final(run: Recorded, tag: str) -> np.ndarray:
@@ -195,7 +198,7 @@ def main() -> None:
     summaries = {}
     for name in names:
         folder = given.studies / name
-        found = summary(open_study(folder), folder, with_worlds=not given.quick)
+        found = summary(open_study(folder), folder, with_worlds=name in OF_WORLDS and not given.quick)
         print_summary(name, found)
         command = f"hopplus study run examples/notes/{name}.toml --out studies/notes/{name}"
         if not given.quick:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from hopplus.runs.records import Recorded, read_run
-from hopplus_doctor.statistics import Interval, seed_interval
+from hopplus_doctor.statistics import Interval, mean_of_known, seed_interval
 from measure import interval_words, print_json, print_table, timed_training
 
 GAME, GOAL = "stag-hunt-4x4", 2.8
@@ -69,13 +69,16 @@ IDEAS = {
 """Flags of hop_plus that are compared by --ideas."""
 
 
-def steps_to_goal(run: Recorded) -> np.ndarray:
-    """Real environment steps of each seed until the mean of some updates reaches the goal; infinite if never."""
+def steps_to_goal(run: Recorded, goal: float = GOAL) -> np.ndarray:
+    """Real environment steps of each seed until the mean of some updates reaches the goal; infinite if never.
+
+    An update in which no episode ended has no return and does not count.
+    """
     returns = run.metrics[RETURN]
     window = max(round(WINDOW / int(run.env_steps[0])), 1)
-    smooth = np.stack([returns[max(0, i + 1 - window) : i + 1].mean(axis=0) for i in range(len(returns))])
+    smooth = np.stack([mean_of_known(returns[max(0, i + 1 - window) : i + 1].T) for i in range(len(returns))])
     smooth[: window - 1] = -np.inf
-    reached = smooth >= GOAL
+    reached = smooth >= goal
     first = np.where(reached.any(axis=0), reached.argmax(axis=0), -1)
     return np.where(first >= 0, run.env_steps[first], np.inf)
 
@@ -110,7 +113,7 @@ def critics(run: Recorded) -> dict[str, float | None]:
 def final_return(run: Recorded) -> Interval:
     """Over the last tenth of the updates; the interval is over seeds."""
     returns = run.metrics[RETURN]
-    return seed_interval(returns[-max(len(returns) // 10, 1) :].mean(axis=0))
+    return seed_interval(mean_of_known(returns[-max(len(returns) // 10, 1) :].T))
 
 
 def course(run: Recorded) -> list[dict[str, float]]:

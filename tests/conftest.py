@@ -59,6 +59,12 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.heavy)
 
 
+def pytest_collection_finish():
+    """All modules are imported now; what they made stays, so that looking for cycles need not pass through it."""
+    gc.collect()
+    gc.freeze()
+
+
 PARTS = ("agents", "core", "games", "learning", "models", "planning")
 """The folders of tests in which shapes are checked. The others run the same code as a whole; checking takes a tenth of
 their time."""

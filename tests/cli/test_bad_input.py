@@ -151,7 +151,7 @@ def test_pretraining_that_makes_no_sense_is_refused_before_there_is_a_folder(her
         "--world --rotate 1": "--world sets the line-ups itself",
         "--others --adaptation": "--others goes with --co-players alone",
         "--others --rotate 1": "--others goes with --co-players alone",
-        "--adaptation": "adaptation is measured among stag and hare hunters",
+        "--adaptation --kinds nearest_stag": "--kinds is nearest_stag; give some of random, noisy or MODULE:FACTORY",
     }.items(),
 )
 def test_questions_that_a_run_cannot_answer(here, capsys, flags, reason):

@@ -1,0 +1,130 @@
+"""hop_plus with its defaults against ppo on five games: real steps to .95 of ppo's final return, and the final return.
+
+On each game ppo trains with three settings; the best is the one with the highest final return. The goal is .95 of it.
+Final returns are means over the last tenth of training. Every run is an ordinary run folder in --runs; a run that is
+there already is read, and one that was stopped is resumed.
+
+    python benchmarks/five_games.py                     all games, 5 seeds; some hours on two cores
+    python benchmarks/five_games.py --games coins-5x5   one game; its rows are merged into results/five_games.json
+    python benchmarks/five_games.py --quick             a tenth of the steps, 2 seeds, one game; writes nothing
+"""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hopplus.cli.main import main as hopplus
+from hopplus.runs.records import Recorded, read_run
+from measure import PROGRESS, interval_words, print_json, print_table, write_result
+from sample_efficiency import by_seed, final_return, reached, steps_to_goal, times_fewer
+
+RESULT = Path(__file__).resolve().parent.parent / "results" / "five_games.json"
+SHARE = 0.95
+SEEDS, QUICK_SEEDS, QUICK_PART = 5, 2, 10
+AGENT = "hop_plus"
+GAMES = {
+    "foraging-8x8": 1_500_000,
+    "coins-5x5": 1_000_000,
+    "harvest-8x8": 1_000_000,
+    "snowdrift-8x8": 1_000_000,
+    "stag-hunt-8x8-obstacles": 2_000_000,
+}
+"""The steps of ppo with many environments, for each seed."""
+PPO = {
+    "ppo, defaults": ("", 1.0),
+    "ppo, 64 envs": ("--sharing shared --envs 64", 0.5),
+    "ppo, 16 envs": ("--sharing shared --envs 16", 0.25),
+}
+"""The settings of ppo, and their share of these steps: fewer environments give more updates for as many steps."""
+
+
+def trained(typed: str, folder: Path) -> Recorded:
+    """The run of a command; trained, resumed or read."""
+    PROGRESS.print(f"hopplus train {typed} --out {folder}", soft_wrap=True)
+    if hopplus(["train", *typed.split(), "--out", str(folder)]):
+        raise SystemExit(f"hopplus train {typed} failed")
+    return read_run(folder)
+
+
+def runs_of(game: str, folder: Path, seeds: int, part: int) -> tuple[dict[str, Recorded], dict[str, str]]:
+    """The runs of ppo and hop_plus, and what was typed."""
+    typed = {
+        name: f"ppo --game {game} --seeds {seeds} --steps {int(GAMES[game] * share) // part} {flags}".rstrip()
+        for name, (flags, share) in PPO.items()
+    }
+    typed[AGENT] = f"{AGENT} --game {game} --seeds {seeds}"
+    typed[AGENT] += f" --steps {20_000 // part * 10}" if part > 1 else ""
+    places = {name: folder / f"{game}-{name.replace(',', '').replace(' ', '-')}-{seeds}" for name in typed}
+    return {name: trained(typed[name], places[name]) for name in typed}, typed
+
+
+def compared(runs: dict[str, Recorded]) -> dict[str, Any]:
+    """hop_plus beside the best ppo."""
+    final = {name: final_return(run) for name, run in runs.items()}
+    best = max(PPO, key=lambda name: final[name].estimate)
+    goal = SHARE * final[best].estimate
+    steps = {name: steps_to_goal(run, goal) for name, run in runs.items()}
+    width = {name: (one.high - one.low) / 2 / abs(one.estimate) for name, one in final.items()}
+    return {
+        "best_ppo": best,
+        "goal": goal,
+        "final_return": {name: asdict(one) for name, one in final.items()},
+        "interval_over_mean": width,
+        "return_ratio": final[AGENT].estimate / final[best].estimate,
+        "steps": {name: by_seed(of) for name, of in steps.items()},
+        "reached": {name: reached(of) for name, of in steps.items()},
+        "steps_ratio": times_fewer(steps[best], steps[AGENT]),
+        "minutes": {name: float(run.timing["seconds"].sum() / 60) for name, run in runs.items()},
+        "seeds": {name: run.num_seeds for name, run in runs.items()},
+        "env_steps": {name: int(run.env_steps[-1]) for name, run in runs.items()},
+    }
+
+
+def print_game(game: str, found: dict[str, Any]) -> None:
+    rows = [
+        (
+            name,
+            f"{found['env_steps'][name]:,}",
+            interval_words(final, 2),
+            f"{steps['median'] or np.inf:,.0f}",
+            f"{steps['never']}",
+            f"{found['minutes'][name]:.0f}",
+        )
+        for (name, final), steps in zip(found["final_return"].items(), found["reached"].values(), strict=True)
+    ]
+    heads = ("agent", "steps", "final return", f"steps to {found['goal']:.2f}", "seeds that never did", "minutes")
+    print_table(f"{game}: the goal is .95 of {found['best_ppo']}", heads, rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--games", nargs="*", choices=tuple(GAMES), help="some of the games; all if none is named")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds of every run")
+    parser.add_argument("--runs", type=Path, default=Path("runs/five-games"), help="where the runs are kept")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the steps, 2 seeds, one game; writes nothing")
+    given = parser.parse_args()
+    names = given.games or (["coins-5x5"] if given.quick else list(GAMES))
+    stored = json.loads(RESULT.read_text()) if RESULT.exists() else {"commands": [], "games": {}}
+    found = {}
+    for game in names:
+        seeds = QUICK_SEEDS if given.quick else given.seeds
+        part = QUICK_PART if given.quick else 1
+        folder = given.runs / "quick" if given.quick else given.runs
+        runs, typed = runs_of(game, folder, seeds, part)
+        found[game] = compared(runs)
+        print_game(game, found[game])
+        if not given.quick:
+            trained_by = {name: f"hopplus train {of}" for name, of in typed.items()}
+            stored["games"][game] = {**found[game], "typed": trained_by}
+            commands = [f"python benchmarks/five_games.py --games {' '.join(stored['games'])}"]
+            write_result(RESULT, {"commands": commands, "games": stored["games"]})
+    figures = ("return_ratio", "steps_ratio", "best_ppo")
+    print_json({game: {name: one[name] for name in figures} for game, one in found.items()}, ["jax"])
+
+
+if __name__ == "__main__":
+    main()
