@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key
 
+from hopplus.games.coplayers import usual_kinds
 from hopplus.games.fields import Observation, features
 from hopplus.games.game import Game, GameSpec, ego_order
 from hopplus.games.lineups import read_policies
@@ -24,14 +25,6 @@ from hopplus.models.world import Outcome, Situation, Transition, WorldModel
 
 OPEN_LOOP, FARTHEST = 5, 10
 """Steps that a model predicts on its own predictions: for one figure, and at most."""
-SCRIPTS = {
-    "stag_hunt": "nearest_stag,nearest_hare",
-    "snowdrift": "nearest_drift,idler",
-    "coins": "own_coins,any_coins",
-    "foraging": "nearest_food,strongest_food",
-    "harvest": "greedy,sustainable",
-}
-"""The scripts whose mixed line-ups a world is scored on, by game."""
 BEFORE, AFTER = slice(None, -1), slice(1, None)
 SAME_VIEW = 0.05
 """Numbers of a view that differ by less are the same."""
@@ -102,8 +95,9 @@ def line_ups(game: Game, self_play: JointPolicy | None) -> dict[str, Callable[[A
     by_name: dict[str, Callable[[Array], JointPolicy]] = {
         "random play": lambda _: Cast(read_policies("random", game), jnp.zeros(spec.num_agents, jnp.int32))
     }
-    if spec.name in SCRIPTS:
-        scripts = read_policies(SCRIPTS[spec.name], game)
+    *own_scripts, _ = usual_kinds(spec)
+    if own_scripts:
+        scripts = read_policies(own_scripts, game)
 
         def kinds(key):
             return jax.random.randint(key, (spec.num_agents,), 0, len(scripts), jnp.int32)
