@@ -22,6 +22,7 @@ from hopplus.cli.verbs.evaluate import AdaptationSettings
 from hopplus.core.devices import use_cores
 from hopplus.core.mesh import num_cores
 from hopplus.planning.config import SearchConfig
+from hopplus.runs.folder import read_config
 from measure import PROGRESS, interval_words, print_json, print_table, timed_training, write_result
 
 RESULT = Path(__file__).resolve().parent.parent / "results" / "few_shot.json"
@@ -91,7 +92,9 @@ def main() -> None:
     print_table(f"hop among three co-players that it never met, {run}", heads, rows)
     command = "python benchmarks/few_shot.py" + (f" --run {given.run}" if given.run else "")
     before = next(iter(found.values()))["commands"][:1]
-    figures = {"episodes": sizes["episodes"], "series": SERIES, "co_players": found}
+    config = read_config(run)
+    about = {"game": config.game, "seeds": config.seeds, "env_steps": config.steps}
+    figures = {**about, "episodes": sizes["episodes"], "series": SERIES, "co_players": found}
     if not given.quick:
         write_result(RESULT, {"commands": [*before, command], **figures})
     print_json(figures, ["jax"], before=before, command=command)

@@ -38,7 +38,7 @@ RESULTS = Path(__file__).resolve().parent.parent / "results"
 ORACLES = "defaults_4x4_hop_plus"
 BASES = {"goals": "hindsight", "planning": "search, in the game"}
 """The variant of each study that the others are compared with."""
-SERIES, EPISODES, PLANNED_EPISODES, QUICK_EPISODES = 10, 400, 80, 40
+SERIES, EPISODES, PLANNED_EPISODES, QUICK_EPISODES = 10, 200, 60, 40
 SEARCH = SearchConfig(trees=4, simulations=16, depth=8)
 
 

@@ -44,6 +44,8 @@ REACHED = 2.8
 """A return on 4x4 that players get only if all of them hunt stags."""
 COLLAPSED = 0.05
 """An action whose recall is lower is never predicted."""
+WITHOUT_PLANNING = {"one step, in the game": "none", "search, in the game": "none"}
+"""The variant without planning, of each that plans in the game: the difference in time is the planner's."""
 OF_WORLDS = ("value_loss", "rollouts", "sequence", "long")
 """The studies whose worlds are evaluated; of the others no page shows them."""
 
@@ -90,6 +92,12 @@ def lasts(run: Recorded) -> list[float]:
     return [stretches(replace(run, metrics={RETURN_TAG: seed[:, None]}))["last_over_best"] for seed in returns]
 
 
+def microseconds(run: Recorded) -> float | None:
+    """Of an environment step of one seed: the median over blocks of updates, without the first."""
+    steps = np.diff(run.timing["env_steps"])
+    return float(1e6 * np.median(run.timing["seconds"][1:] / (steps * run.num_seeds))) if len(steps) else None
+
+
 def of_variant(run: Recorded) -> dict[str, Any]:
     """The figures of one variant."""
     run = with_recalls(run)
@@ -101,6 +109,7 @@ def of_variant(run: Recorded) -> dict[str, Any]:
         "seeds": run.num_seeds,
         "env_steps": int(run.env_steps[-1]),
         "minutes": float(run.timing["seconds"].sum() / 60),
+        "microseconds": microseconds(run),
         "return": asdict(seed_interval(final(run, RETURN_TAG))),
         "by_seed": final(run, RETURN_TAG).tolist(),
         "steps_to_2.8": steps_to(curves["return"]),
@@ -139,6 +148,10 @@ def summary(study: Study, folder: Path, *, with_worlds: bool) -> dict[str, Any]:
         if with_worlds and trial.config.learner.world.is_used and not is_judged(read_run(place)):
             subprocess.run([*PROGRAM, "evaluate", str(place), "--world"], check=True, stdout=sys.stderr)
         variants[trial.variant] = of_variant(read_run(place))
+    for variant, base in WITHOUT_PLANNING.items():
+        if variant in variants and base in variants:
+            more = variants[variant]["microseconds"] - variants[base]["microseconds"]
+            variants[variant]["planning_microseconds"] = more
     answers = [answer(study, folder, question) for question in study.questions]
     return {
         "about": study.about,
