@@ -3,7 +3,8 @@
 python benchmarks/world.py                      4x4 (50,000 transitions), 8x8 with obstacles and arenas, and snowdrift
                                                 (500,000): the worlds of cells and of fields, and the regression
 python benchmarks/world.py --quick              4x4, 20,000 transitions without self-play, some minutes
-python benchmarks/world.py --fields 50000       the world of fields on 4x4 with so many transitions, without self-play
+python benchmarks/world.py --fields 50000       the world of fields on 4x4 with so many transitions, without self-play.
+                                                Written to results/world_fields.json
 python benchmarks/world.py --errors             the world of fields on games without a board, beside "nothing changes"
                                                 and a linear model
 python benchmarks/world.py --beyond             the world of cells where players act beyond their own cell, with 200,000
@@ -80,7 +81,7 @@ BEYOND = {
     "harvest-8x8": {"transitions": 200_000, "epochs": 6},
 }
 HIDDEN = 64
-RESULT = Path(__file__).resolve().parent.parent / "results" / "world_beyond.json"
+RESULTS = Path(__file__).resolve().parent.parent / "results"
 SELF_PLAY_STEPS = 400_000
 EPISODES, HELD_OUT = 512, 400
 SAMPLED = 1_000_000
@@ -347,11 +348,12 @@ def show_beyond(found: dict[str, Any]) -> None:
     print_table("the world of cells, held-out episodes", columns, rows)
 
 
-def write_beyond(found: dict[str, Any]) -> None:
-    """Add these games to the file."""
-    before = json.loads(RESULT.read_text()) if RESULT.exists() else {"commands": [], "games": {}}
-    commands = dict.fromkeys([*before["commands"], f"python benchmarks/world.py --beyond {' '.join(found)}"])
-    write_result(RESULT, {"commands": list(commands), "games": {**before["games"], **found}})
+def add_to(name: str, flags: str, found: dict[str, Any]) -> None:
+    """Add these games to results/NAME.json."""
+    path = RESULTS / f"{name}.json"
+    before = json.loads(path.read_text()) if path.exists() else {"commands": [], "games": {}}
+    commands = dict.fromkeys([*before["commands"], f"python benchmarks/world.py {flags}"])
+    write_result(path, {"commands": list(commands), "games": {**before["games"], **found}})
 
 
 def least_other(found: dict[str, Any], steps: str) -> float:
@@ -406,12 +408,13 @@ def main() -> None:
         found = {name: beyond(name, **BEYOND[name], hidden=given.hidden) for name in given.beyond or BEYOND}
         show_beyond(found)
         if given.hidden == HIDDEN:
-            write_beyond(found)
+            add_to("world_beyond", f"--beyond {' '.join(found)}", found)
         print_json({"games": found}, ["jax"])
         return
     if given.fields:
         shared: dict[str, Any] = {"with_self_play": False, "sampled": SAMPLED // 10, "kinds": ("fields",)}
         games = {f"{count:,} transitions": one_game("stag-hunt-4x4", count, 0, **shared) for count in given.fields}
+        add_to("world_fields", f"--fields {' '.join(map(str, given.fields))}", games)
     elif given.quick:
         games = {"stag-hunt-4x4": one_game("stag-hunt-4x4", 20_000, 8, with_self_play=False, sampled=SAMPLED // 10)}
     else:
