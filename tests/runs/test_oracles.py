@@ -15,8 +15,6 @@ from hopplus.core.extensions import Named
 from hopplus.evaluation import series
 from hopplus.evaluation.adaptation import first_seat_returns
 from hopplus.games.lineups import read_policies
-from hopplus.learning.config import LearnerConfig
-from hopplus.models.config import ActorCriticConfig
 from hopplus.planning.config import SearchConfig
 from hopplus.runs import RunConfig, load, oracles, training
 from runs.tiny import NUM_DEVICES, config, train_line
@@ -185,13 +183,10 @@ def test_what_makes_no_sense_is_said(here, capsys, line, reason):
     assert reason in capsys.readouterr().err
 
 
-def test_other_games_have_their_own_yardsticks(monkeypatch):
-    """A game without scripts of its own has one line-up; one without a board needs no policy that points at cells."""
-    monkeypatch.setattr(oracles, "LEARNER", LearnerConfig(network=ActorCriticConfig(destinations=16)))
+def test_other_games_have_their_own_yardsticks():
+    """Eight responders, the scripts, and search twice; a game without scripts of its own has one line-up."""
     matrix, coins = (replace(SETTINGS, game=game) for game in ("matrix-stag-hunt", "coins-5x5"))
     assert oracles.num_rows(matrix) == 8 + 1 + 2 and oracles.num_rows(coins) == 10 * (8 + 3 + 2)
-    assert oracles.responder_config(matrix, ("random",)).learner.network.destinations == 0
-    assert oracles.responder_config(coins, ("random",) * 3).learner.network.destinations == 16
 
 
 @pytest.mark.heavy

@@ -43,7 +43,8 @@ from hopplus.runs.world_pretraining import load_world
 
 ORACLE = "oracle.json"
 LEARNER = LearnerConfig(network=ActorCriticConfig(destinations=16))
-"""How a responder learns; its devices are those of the calling run. With destinations it needs fewer steps."""
+"""How a responder learns; its devices are those of the calling run. With destinations it needs fewer steps; where
+players do not walk on a board there are none."""
 NUM_SEEDS = 4
 SELECTION_EPISODES = 2_000
 """Episodes that choose the oracle; none of them counts for its return."""
@@ -132,13 +133,6 @@ def default_steps(spec: GameSpec) -> int:
     return STEPS_SMALL if is_small else STEPS_LARGE
 
 
-def _learner(game: Game) -> LearnerConfig:
-    """How a responder of this game learns; only on a board it can point at cells."""
-    if game.spec.planes:
-        return LEARNER
-    return replace(LEARNER, network=replace(LEARNER.network, destinations=0))
-
-
 def folder_of(settings: OracleSettings, lineup: Sequence[str]) -> Path:
     """The run folder of a line-up's responder, as in stag-hunt-4x4--nearest_stag-nearest_hare-random."""
     name = f"{settings.game}--{'-'.join(lineup)}".replace(":", ".").replace(" ", "_")
@@ -152,7 +146,7 @@ def responder_config(settings: OracleSettings, lineup: Sequence[str]) -> RunConf
         co_players=lineup,
         seeds=NUM_SEEDS,
         steps=settings.steps,
-        learner=replace(_learner(make(settings.game)), mesh=usual_mesh(NUM_SEEDS, settings.devices)),
+        learner=replace(LEARNER, mesh=usual_mesh(NUM_SEEDS, settings.devices)),
     )
     folder = folder_of(settings, lineup)
     if not (folder / CONFIG).exists():
