@@ -24,7 +24,8 @@ from sample_efficiency import by_seed, final_return, reached, steps_to_goal, tim
 
 RESULT = Path(__file__).resolve().parent.parent / "results" / "five_games.json"
 SHARE = 0.95
-SEEDS, QUICK_SEEDS, QUICK_PART = 5, 2, 10
+SEEDS, QUICK_SEEDS, QUICK_PART, QUICK_STEPS = 5, 2, 10, 20_000
+"""QUICK_PART: the steps of ppo are divided by it; QUICK_STEPS: of hop_plus."""
 AGENT = "hop_plus"
 GAMES = {
     "foraging-8x8": 1_500_000,
@@ -57,7 +58,7 @@ def runs_of(game: str, folder: Path, seeds: int, part: int) -> tuple[dict[str, R
         for name, (flags, share) in PPO.items()
     }
     typed[AGENT] = f"{AGENT} --game {game} --seeds {seeds}"
-    typed[AGENT] += f" --steps {20_000 // part * 10}" if part > 1 else ""
+    typed[AGENT] += f" --steps {QUICK_STEPS}" if part > 1 else ""
     places = {name: folder / f"{game}-{name.replace(',', '').replace(' ', '-')}-{seeds}" for name in typed}
     return {name: trained(typed[name], places[name]) for name in typed}, typed
 
