@@ -21,7 +21,7 @@ from typing import Any
 
 from hopplus.runs.folder import read_config
 from hopplus.runs.records import read_run, training_seconds
-from measure import PROGRAM, PROGRESS, interval_words, print_json, print_table, write_result
+from measure import PROGRAM, PROGRESS, evaluated, interval_words, print_json, print_table, write_result
 from sample_efficiency import final_return
 
 RESULT = Path(__file__).resolve().parent.parent / "results" / "baselines.json"
@@ -77,9 +77,7 @@ def microseconds(folder: Path) -> float:
 def adapted(folder: Path, oracles: Path, given: dict[str, int]) -> dict[str, Any]:
     """What `hopplus evaluate RUN --adaptation` found."""
     flags = ["--adaptation", "--series", "10", "--episodes", str(given["episodes"]), "--oracles", str(oracles)]
-    command = [*PROGRAM, "evaluate", str(folder), *flags, "--oracle-steps", str(given["oracle_steps"]), "--json"]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return json.loads(printed.splitlines()[-1])
+    return evaluated(folder, [*flags, "--oracle-steps", str(given["oracle_steps"])])
 
 
 def row(line: str, folder: Path, oracles: Path, given: dict[str, int]) -> dict[str, Any]:

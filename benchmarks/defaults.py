@@ -32,7 +32,7 @@ from hopplus.core.devices import on_every, use_cores
 from hopplus.core.mesh import num_cores, usual_mesh
 from hopplus.runs.config import RunConfig
 from hopplus.runs.training import compile_program, for_mesh, seed_keys
-from measure import PROGRAM, PROGRESS, interval_words, print_json, print_table, timed_training, write_result
+from measure import PROGRESS, evaluated, interval_words, print_json, print_table, timed_training, write_result
 
 FILE = Path("results/defaults.json")
 KINDS = "nearest_stag,nearest_hare,random,patient_stag(3)"
@@ -116,7 +116,7 @@ def run_of(agent: str, size: str, folder: Path, *, quick: bool) -> tuple[Path, f
 def self_play(agent: str, size: str, folder: Path, *, quick: bool) -> dict[str, Any]:
     """How long the default command takes, and what its players get together."""
     run, seconds = run_of(agent, size, folder, quick=quick)
-    played = _evaluate(run, _episodes(agent, QUICK_EPISODES if quick else 10 * EPISODES))
+    played = evaluated(run, _episodes(agent, QUICK_EPISODES if quick else 10 * EPISODES))
     own = [seed["sampled"] for seed in played["per_seed"]]
     if not quick:
         keep(agent, size, {"minutes": seconds / 60, "self_play": played})
@@ -131,7 +131,7 @@ def adaptation(agent: str, size: str, folder: Path, *, quick: bool) -> dict[str,
     steps = ["--oracle-steps", "20000"] if quick else []
     oracles = ["--oracles", str(folder / ("oracles-quick" if quick else "oracles"))]
     series = ["--adaptation", "--kinds", KINDS, "--series", "10"]
-    adapted = _evaluate(run, [*series, *_episodes(agent, QUICK_EPISODES if quick else EPISODES), *oracles, *steps])
+    adapted = evaluated(run, [*series, *_episodes(agent, QUICK_EPISODES if quick else EPISODES), *oracles, *steps])
     if not quick:
         keep(agent, size, {"adaptation": adapted})
     return adaptation_figures(agent, size, adapted)
@@ -179,12 +179,6 @@ def keep(agent: str, size: str, found: dict[str, Any]) -> None:
     parts = [part for name, part in (("self_play", size), ("adaptation", f"adaptation-{size}")) if name in figures]
     commands += [f"python benchmarks/defaults.py {part}{of_agent}" for part in parts]
     write_result(path, {**figures, "commands": commands})
-
-
-def _evaluate(run: Path, flags: list[str]) -> dict[str, Any]:
-    command = [*PROGRAM, "evaluate", str(run), *flags, "--json"]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return json.loads(printed.splitlines()[-1])
 
 
 def merge(part: str, figures: dict[str, Any]) -> None:

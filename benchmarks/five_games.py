@@ -6,11 +6,13 @@ there already is read, and one that was stopped is resumed.
 
     python benchmarks/five_games.py                     all games, 5 seeds; some hours on two cores
     python benchmarks/five_games.py --games coins-5x5   one game; its rows are merged into results/five_games.json
+    python benchmarks/five_games.py --jaxmarl           two games of JaxMARL, 3 seeds; results/five_games_jaxmarl.json
     python benchmarks/five_games.py --quick             a tenth of the steps, 2 seeds, one game; writes nothing
 """
 
 import argparse
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,19 +24,24 @@ from hopplus.runs.records import Recorded, read_run
 from measure import PROGRESS, interval_words, print_json, print_table, write_result
 from sample_efficiency import by_seed, final_return, reached, steps_to_goal, times_fewer
 
-RESULT = Path(__file__).resolve().parent.parent / "results" / "five_games.json"
+RESULTS = Path(__file__).resolve().parent.parent / "results"
 SHARE = 0.95
-SEEDS, QUICK_SEEDS, QUICK_PART, QUICK_STEPS = 5, 2, 10, 20_000
+SEEDS, JAXMARL_SEEDS, QUICK_SEEDS, QUICK_PART, QUICK_STEPS = 5, 3, 2, 10, 20_000
 """QUICK_PART: the steps of ppo are divided by it; QUICK_STEPS: of hop_plus."""
 AGENT = "hop_plus"
 GAMES = {
-    "foraging-8x8": 1_500_000,
+    "foraging-8x8": 1_000_000,
     "coins-5x5": 1_000_000,
     "harvest-8x8": 1_000_000,
     "snowdrift-8x8": 1_000_000,
-    "stag-hunt-8x8-obstacles": 2_000_000,
+    "stag-hunt-8x8-obstacles": 1_500_000,
 }
 """The steps of ppo with many environments, for each seed."""
+OF_JAXMARL = {
+    "jaxmarl:coin_game?shared_rewards=True": 400_000,
+    "jaxmarl:overcooked?layout=cramped_room&shaped_reward=1.0": 500_000,
+}
+TRUST = ("trust/board", "trust/reward", "trust/end", "trust/others")
 PPO = {
     "ppo, defaults": ("", 1.0),
     "ppo, 64 envs": ("--sharing shared --envs 64", 0.5),
@@ -53,14 +60,28 @@ def trained(typed: str, folder: Path) -> Recorded:
 
 def runs_of(game: str, folder: Path, seeds: int, part: int) -> tuple[dict[str, Recorded], dict[str, str]]:
     """The runs of ppo and hop_plus, and what was typed."""
+    steps = (GAMES | OF_JAXMARL)[game]
     typed = {
-        name: f"ppo --game {game} --seeds {seeds} --steps {int(GAMES[game] * share) // part} {flags}".rstrip()
+        name: f"ppo --game {game} --seeds {seeds} --steps {int(steps * share) // part} {flags}".rstrip()
         for name, (flags, share) in PPO.items()
     }
     typed[AGENT] = f"{AGENT} --game {game} --seeds {seeds}"
     typed[AGENT] += f" --steps {QUICK_STEPS}" if part > 1 else ""
-    places = {name: folder / f"{game}-{name.replace(',', '').replace(' ', '-')}-{seeds}" for name in typed}
+    places = {name: folder / f"{plain(game)}-{plain(name)}-{seeds}" for name in typed}
     return {name: trained(typed[name], places[name]) for name in typed}, typed
+
+
+def plain(name: str) -> str:
+    """As a part of the name of a folder."""
+    return re.sub(r"[^a-z0-9_]+", "-", name.lower())
+
+
+def trust_of(run: Recorded) -> float | None:
+    """The product of the trust in all models, in the last tenth of the updates; None without models."""
+    if TRUST[0] not in run.metrics:
+        return None
+    last = slice(-max(len(run.env_steps) // 10, 1), None)
+    return float(np.nanmean(np.prod([run.metrics[tag][last] for tag in TRUST], axis=0)))
 
 
 def compared(runs: dict[str, Recorded]) -> dict[str, Any]:
@@ -79,6 +100,7 @@ def compared(runs: dict[str, Recorded]) -> dict[str, Any]:
         "steps": {name: by_seed(of) for name, of in steps.items()},
         "reached": {name: reached(of) for name, of in steps.items()},
         "steps_ratio": times_fewer(steps[best], steps[AGENT]),
+        "trust": {name: trust_of(run) for name, run in runs.items()},
         "minutes": {name: float(run.timing["seconds"].sum() / 60) for name, run in runs.items()},
         "seeds": {name: run.num_seeds for name, run in runs.items()},
         "env_steps": {name: int(run.env_steps[-1]) for name, run in runs.items()},
@@ -103,16 +125,19 @@ def print_game(game: str, found: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--games", nargs="*", choices=tuple(GAMES), help="some of the games; all if none is named")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds of every run")
+    every = (*GAMES, *OF_JAXMARL)
+    parser.add_argument("--games", nargs="*", choices=every, help="some of the games; all if none is named")
+    parser.add_argument("--jaxmarl", action="store_true", help="two games of JaxMARL instead")
+    parser.add_argument("--seeds", type=int, help=f"seeds of every run; {SEEDS}, of JaxMARL's games {JAXMARL_SEEDS}")
     parser.add_argument("--runs", type=Path, default=Path("runs/five-games"), help="where the runs are kept")
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, 2 seeds, one game; writes nothing")
     given = parser.parse_args()
-    names = given.games or (["coins-5x5"] if given.quick else list(GAMES))
-    stored = json.loads(RESULT.read_text()) if RESULT.exists() else {"commands": [], "games": {}}
+    names = given.games or list(OF_JAXMARL if given.jaxmarl else {"coins-5x5": 0} if given.quick else GAMES)
+    path = RESULTS / ("five_games_jaxmarl.json" if given.jaxmarl else "five_games.json")
+    stored = json.loads(path.read_text()) if path.exists() else {"commands": [], "games": {}}
     found = {}
     for game in names:
-        seeds = QUICK_SEEDS if given.quick else given.seeds
+        seeds = QUICK_SEEDS if given.quick else given.seeds or (JAXMARL_SEEDS if given.jaxmarl else SEEDS)
         part = QUICK_PART if given.quick else 1
         folder = given.runs / "quick" if given.quick else given.runs
         runs, typed = runs_of(game, folder, seeds, part)
@@ -121,8 +146,9 @@ def main() -> None:
         if not given.quick:
             trained_by = {name: f"hopplus train {of}" for name, of in typed.items()}
             stored["games"][game] = {**found[game], "typed": trained_by}
-            commands = [f"python benchmarks/five_games.py --games {' '.join(stored['games'])}"]
-            write_result(RESULT, {"commands": commands, "games": stored["games"]})
+            flags = "--jaxmarl" if given.jaxmarl else f"--games {' '.join(stored['games'])}"
+            commands = [f"python benchmarks/five_games.py {flags}"]
+            write_result(path, {"commands": commands, "games": stored["games"]})
     figures = ("return_ratio", "steps_ratio", "best_ppo")
     print_json({game: {name: one[name] for name in figures} for game, one in found.items()}, ["jax"])
 

@@ -4,7 +4,8 @@
     python benchmarks/games.py            all of it, about four minutes on two cores
     python benchmarks/games.py --quick    the four ratios in 40 s
     python benchmarks/games.py --scaling  only how the cost grows with the seats
-    python benchmarks/games.py --others   only coins, foraging and harvest against bare code
+    python benchmarks/games.py --others   only coins, foraging and harvest against bare code; written to
+                                          results/games_others.json
 
 In every program all seats act at random among their legal actions, every seat's view is built in every step, episodes
 that end are followed by fresh ones, and views, actions, rewards and ends of all steps are recorded.
@@ -13,6 +14,7 @@ that end are followed by fresh ones, and views, actions, rewards and ends of all
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -32,12 +34,14 @@ from measure import (
     PROGRESS,
     Program,
     block_program,
+    machine,
     measure,
     print_json,
     print_table,
     short,
     state_bytes,
     times_as_fast,
+    write_result,
 )
 from peers import INSTALL, jaxmarl_game, jumanji_foraging
 
@@ -56,12 +60,16 @@ def main() -> None:
     options = parser.parse_args()
     figures: dict[str, Any] = {"quick": options.quick}
     if not options.scaling:
-        figures["product_over_bare_of"] = compare_others(product, LARGEST, quick=options.quick)
+        figures["others"] = compare_others(product, LARGEST, quick=options.quick)
     if not options.scaling and not options.others:
         check_bare_step()
         figures |= compare(sizes=(LARGEST,) if options.quick else (64, 512, LARGEST), quick=options.quick)
     if not options.quick and not options.others:
         figures["scaling"] = scale()
+    if options.others and not options.quick:
+        path = Path(__file__).resolve().parent.parent / "results" / "games_others.json"
+        about = {"commands": ["python benchmarks/games.py --others"], "machine": machine(), "num_envs": LARGEST}
+        write_result(path, {**about, "games": figures["others"]})
     print_json(figures, PACKAGES)
 
 

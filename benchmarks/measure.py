@@ -166,6 +166,13 @@ def timed_training(typed: str, out: Path) -> float:
     return json.loads((out / WALL_CLOCK).read_text())["seconds"]
 
 
+def evaluated(run: Path, flags: Sequence[str]) -> dict[str, Any]:
+    """What `hopplus evaluate` found of a run with these flags."""
+    command = [*PROGRAM, "evaluate", str(run), *flags, "--json"]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(printed.splitlines()[-1])
+
+
 def state_bytes(state: Any) -> int:
     """The memory that the arrays of a pytree take."""
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(jax.eval_shape(lambda: state)))

@@ -16,6 +16,22 @@ LEAST = 1e-8
 """No probability is taken for less."""
 
 
+MOST_SUMMED = 1024
+"""Longer lines are summed by XLA's own loop: the matrix would be too large."""
+
+
+def running_count(numbers: Bool[Array, " cells"] | Int32[Array, " cells"]) -> Int32[Array, " cells"]:
+    """How many there are up to each cell, that cell included; all numbers are from 0 to 255.
+
+    A product with a triangle of ones, which is exact. On a CPU `jnp.cumsum` is several loops, and XLA repeats them for
+    every entry of what reads its result.
+    """
+    if len(numbers) > MOST_SUMMED:
+        return jnp.cumsum(numbers, dtype=jnp.int32)
+    triangle = np.triu(np.ones((len(numbers), len(numbers)), np.float32))
+    return (numbers.astype(jnp.float32) @ triangle).astype(jnp.int32)
+
+
 def weighted_mean(numbers: Float32[Array, "*batch"], weights: Array) -> Float32[Array, ""]:
     """The mean of the numbers with a weight above 0, and 0 where there is none; weights may be flags."""
     counted = jnp.where(weights > 0, numbers * weights, 0.0)

@@ -7,8 +7,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int32, Key, UInt32
+from jaxtyping import Array, Bool, Int32, Key, UInt8, UInt32
 
+from hopplus.core.numerics import running_count
 from hopplus.games.walls import draw_layouts
 
 MOVE_NAMES = ("up", "down", "left", "right")
@@ -62,7 +63,7 @@ class Board(eqx.Module):
             return jnp.zeros((self.height, self.width), bool), cells
         wall_key, cell_key = jax.random.split(key)
         walls = self._draw_walls(num_entities, key=wall_key)
-        free_up_to_here = jnp.cumsum(~walls.reshape(-1), dtype=jnp.int32)
+        free_up_to_here = running_count(~walls.reshape(-1))
         ranks = draw_distinct(num_entities, free_up_to_here[-1], key=cell_key)
         return walls, jnp.sum(free_up_to_here <= ranks[:, None], axis=-1, dtype=jnp.int32)
 
@@ -113,11 +114,18 @@ class Board(eqx.Module):
         cells = jnp.arange(self.height * self.width, dtype=jnp.int32).reshape(self.height, self.width, 1)
         return (cells == positions) & shown
 
+    def marked(
+        self, positions: Int32[Array, " entities"], marks: UInt8[Array, " entities"]
+    ) -> UInt8[Array, "height width"]:
+        """The sum of the marks on each cell. With a bit for each plane it is quicker than a plane for each entity."""
+        cells = jnp.arange(self.height * self.width, dtype=jnp.int32).reshape(self.height, self.width, 1)
+        return jnp.sum(jnp.where(cells == positions, marks, jnp.uint8(0)), axis=-1, dtype=jnp.uint8)
+
     def places(
         self, plane: Bool[Array, "height width"], count: int
     ) -> tuple[Int32[Array, " {count}"], Bool[Array, " {count}"]]:
         """The inverse of `plane`: the positions of up to `count` entities in cell order, and which of them exist."""
-        rank = jnp.cumsum(plane.reshape(-1), dtype=jnp.int32)
+        rank = running_count(plane.reshape(-1))
         numbers = jnp.arange(1, count + 1, dtype=jnp.int32)
         shown = numbers <= rank[-1]
         cells = jnp.sum(rank < numbers[:, None], axis=-1, dtype=jnp.int32)

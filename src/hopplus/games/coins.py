@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8, UInt32
 
+from hopplus.core.numerics import running_count
 from hopplus.games.board import MOVE_NAMES, STAY, Board, distinct, random_words
 from hopplus.games.fields import Observation, Plane, board_fields
 from hopplus.games.game import NO_ACTION, Event, Game, GameSpec, as_played, ego_views, steps_passed
@@ -119,7 +120,7 @@ class Coins(Game[CoinsState]):
         free = ~jnp.any(cells[:, None] == things, axis=-1)
         if self.grid.has_walls:
             free &= ~state.walls.reshape(-1)
-        free_up_to_here = jnp.cumsum(free, dtype=jnp.int32)
+        free_up_to_here = running_count(free)
         ranks = distinct(words, free_up_to_here[-1])
         turn = jnp.sum(taken & (coins < coins[:, None]), axis=-1, dtype=jnp.int32)
         rank = jnp.sum(jnp.where(turn[:, None] == np.arange(len(coins)), ranks, 0), axis=-1)

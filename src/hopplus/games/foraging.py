@@ -97,9 +97,9 @@ class Foraging(Game[ForagingState]):
     def step(
         self, state: ForagingState, actions: Int32[Array, " agents"], *, key: Key[Array, ""]
     ) -> tuple[ForagingState, Float32[Array, " agents"]]:
-        actions = as_played(self.legal(state), actions, stay=STAY)
         loads, strength = self._loads(state, actions)
         taken = self._taken(state, strength)
+        actions = as_played(self.legal(state), actions, stay=STAY)
         after = replace(
             state,
             position=self._moved(state, actions),
@@ -110,14 +110,13 @@ class Foraging(Game[ForagingState]):
         return after, self._shares(state, loads & taken, strength)
 
     def board(self, state: ForagingState) -> UInt8[Array, "height width planes"]:
+        players = self.grid.planes(state.position, jnp.ones(self.num_players, bool))
+        of_players = _bit(self.food_levels + state.level)
+        of_foods = jnp.where(state.food_remains, _bit(state.food_level), jnp.uint8(0))
         cells = jnp.concatenate([state.position, state.food_position])
-        shown = jnp.concatenate([jnp.ones(self.num_players, bool), state.food_remains])
-        things = self.grid.planes(cells, shown)
-        players, foods = things[..., : self.num_players], things[..., self.num_players :]
-        shared = [state.walls]
-        shared += [jnp.any(foods & (state.food_level == level), axis=-1) for level in self._up_to(self.food_levels)]
-        shared += [jnp.any(players & (state.level == level), axis=-1) for level in self._up_to(self.player_levels)]
-        return jnp.concatenate([players, jnp.stack(shared, axis=-1)], axis=-1).astype(jnp.uint8)
+        marks = self.grid.marked(cells, jnp.concatenate([of_players, of_foods])) | state.walls.astype(jnp.uint8)
+        places = np.arange(1 + self.food_levels + self.player_levels, dtype=np.uint8)
+        return jnp.concatenate([players.astype(jnp.uint8), (marks[..., None] >> places) & jnp.uint8(1)], axis=-1)
 
     def observe(self, state: ForagingState) -> Observation:
         present = jnp.ones(self.num_players, bool)
@@ -127,10 +126,10 @@ class Foraging(Game[ForagingState]):
         targets, free = self.grid.moves(state.walls, state.position)
         by_food = jnp.any((targets[..., None] == state.food_position) & state.food_remains, axis=-1)
         by_player = jnp.any(targets[..., None] == state.position, axis=-1)
-        beside = jnp.any(self._beside(state), axis=-1, keepdims=True)
-        playing = ~self.terminated(state)[:, None]
-        stay = jnp.ones((self.num_players, 1), bool)
-        return jnp.concatenate([free & ~by_food & ~by_player & playing, stay, beside & playing], axis=-1)
+        playing = ~self.terminated(state)
+        moves = free & ~by_food & ~by_player & playing[:, None]
+        beside = jnp.any(free & by_food, axis=-1) & playing
+        return jnp.concatenate([moves, jnp.ones((self.num_players, 1), bool), beside[:, None]], axis=-1)
 
     def legal_in_view(self, observation: Observation) -> Bool[Array, " actions"]:
         planes = observation["planes"] > 0
@@ -169,7 +168,7 @@ class Foraging(Game[ForagingState]):
         rewards: Float32[Array, " agents"],
     ) -> Bool[Array, "events agents"]:
         """A player had a part in taking a food of this level."""
-        loads, strength = self._loads(state, as_played(self.legal(state), actions, stay=STAY))
+        loads, strength = self._loads(state, actions)
         got = loads & self._taken(state, strength)
         levels = [jnp.any(got & (state.food_level == level), axis=-1) for level in self._up_to(self.food_levels)]
         return jnp.stack(levels)
@@ -202,8 +201,8 @@ class Foraging(Game[ForagingState]):
     def _loads(
         self, state: ForagingState, actions: Int32[Array, " agents"]
     ) -> tuple[Bool[Array, "agents foods"], Int32[Array, " foods"]]:
-        """Who loads each food, and the sum of their levels."""
-        loads = self._beside(state) & (actions == LOAD)[:, None]
+        """Who loads each food, and the sum of their levels; an action that is illegal loads nothing."""
+        loads = self._beside(state) & ((actions == LOAD) & ~self.terminated(state))[:, None]
         return loads, jnp.sum(jnp.where(loads, state.level[:, None], 0), axis=0, dtype=jnp.int32)
 
     def _taken(self, state: ForagingState, strength: Int32[Array, " foods"]) -> Bool[Array, " foods"]:
@@ -218,7 +217,7 @@ class Foraging(Game[ForagingState]):
         """
         parts = jnp.where(gets, strength, 1)
         whole = jnp.prod(parts, axis=-1, dtype=jnp.int32)
-        worth = jnp.where(gets, state.food_level * (whole[:, None] // parts), 0)
+        worth = jnp.where(gets, state.food_level * jax.lax.div(whole[:, None], parts), 0)
         shares = state.level * jnp.sum(worth, axis=-1, dtype=jnp.int32)
         return shares.astype(jnp.float32) / whole.astype(jnp.float32)
 
@@ -227,6 +226,11 @@ class Foraging(Game[ForagingState]):
         target = self.grid.moved(state.position, actions)
         same = (target[:, None] == target) & ~np.eye(self.num_players, dtype=bool)
         return jnp.where(jnp.any(same, axis=-1), state.position, target)
+
+
+def _bit(place: Int32[Array, "*shape"]) -> UInt8[Array, "*shape"]:
+    """A byte with this bit."""
+    return jnp.uint8(1) << place.astype(jnp.uint8)
 
 
 def _number(one_of: Bool[Array, "*shape levels"]) -> Int32[Array, "*shape"]:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8, UInt32
 
+from hopplus.core.numerics import running_count
 from hopplus.games.board import COLUMN_STEPS, MOVE_NAMES, ROW_STEPS, STAY, Board, random_words, uniform_below
 from hopplus.games.fields import Observation, OthersInView, Plane, board_fields
 from hopplus.games.game import NO_ACTION, Event, Game, GameSpec, as_played, board_of_view, ego_views, steps_passed
@@ -265,5 +266,5 @@ class Harvest(Game[HarvestState]):
         """A uniformly random cell without a wall."""
         if not self.grid.has_walls:
             return uniform_below(word, jnp.int32(self.grid.height * self.grid.width))
-        free_up_to_here = jnp.cumsum(~walls.reshape(-1), dtype=jnp.int32)
+        free_up_to_here = running_count(~walls.reshape(-1))
         return jnp.sum(free_up_to_here <= uniform_below(word, free_up_to_here[-1]), dtype=jnp.int32)

@@ -6,6 +6,7 @@ action. The kinds of worlds are in files of their own: `cells_world`, `fields_wo
 """
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -150,8 +151,9 @@ def apply(params: WorldModel, spec: GameSpec, now: Situation) -> WorldPrediction
 
 
 def draw(spec: GameSpec, now: Situation, predicted: WorldPrediction, *, key: Key[Array, ""] | None) -> Outcome:
-    """One outcome: sampled, or the most likely one without a key."""
-    return predicted.draw(spec, now, key=key)
+    """One outcome: sampled, or the most likely one without a key. That all games end at their horizon is known."""
+    after = predicted.draw(spec, now, key=key)
+    return replace(after, ended=after.ended | (now.time + 1 >= spec.horizon))
 
 
 def move_walkers(
