@@ -7,6 +7,7 @@ there already is read, and one that was stopped is resumed.
     python benchmarks/five_games.py                     all games, 5 seeds; some hours on two cores
     python benchmarks/five_games.py --games coins-5x5   one game; its rows are merged into results/five_games.json
     python benchmarks/five_games.py --jaxmarl           two games of JaxMARL, 3 seeds; results/five_games_jaxmarl.json
+    python benchmarks/five_games.py --fields            4x4, also with a world of fields; results/five_games_fields.json
     python benchmarks/five_games.py --quick             a tenth of the steps, 2 seeds, one game; writes nothing
 """
 
@@ -28,7 +29,6 @@ RESULTS = Path(__file__).resolve().parent.parent / "results"
 SHARE = 0.95
 SEEDS, JAXMARL_SEEDS, QUICK_SEEDS, QUICK_PART, QUICK_STEPS = 5, 3, 2, 10, 20_000
 """QUICK_PART: the steps of ppo are divided by it; QUICK_STEPS: of hop_plus."""
-AGENT = "hop_plus"
 GAMES = {
     "foraging-8x8": 1_000_000,
     "coins-5x5": 1_000_000,
@@ -41,6 +41,7 @@ OF_JAXMARL = {
     "jaxmarl:coin_game?shared_rewards=True": 400_000,
     "jaxmarl:overcooked?layout=cramped_room&shaped_reward=1.0": 500_000,
 }
+WITH_FIELDS = {"stag-hunt-4x4": 400_000}
 TRUST = ("trust/board", "trust/reward", "trust/end", "trust/others")
 PPO = {
     "ppo, defaults": ("", 1.0),
@@ -48,6 +49,8 @@ PPO = {
     "ppo, 16 envs": ("--sharing shared --envs 16", 0.25),
 }
 """The settings of ppo, and their share of these steps: fewer environments give more updates for as many steps."""
+OWN = {"hop_plus": ""}
+OWN_WITH_FIELDS = {**OWN, "hop_plus, fields": "--world.kind fields --world.hidden 512"}
 
 
 def trained(typed: str, folder: Path) -> Recorded:
@@ -60,13 +63,15 @@ def trained(typed: str, folder: Path) -> Recorded:
 
 def runs_of(game: str, folder: Path, seeds: int, part: int) -> tuple[dict[str, Recorded], dict[str, str]]:
     """The runs of ppo and hop_plus, and what was typed."""
-    steps = (GAMES | OF_JAXMARL)[game]
+    steps = (GAMES | OF_JAXMARL | WITH_FIELDS)[game]
     typed = {
-        name: f"ppo --game {game} --seeds {seeds} --steps {int(steps * share) // part} {flags}".rstrip()
+        name: f"ppo --game {game} --seeds {seeds} --steps {int(steps * share) // part} {flags}"
         for name, (flags, share) in PPO.items()
     }
-    typed[AGENT] = f"{AGENT} --game {game} --seeds {seeds}"
-    typed[AGENT] += f" --steps {QUICK_STEPS}" if part > 1 else ""
+    few = f" --steps {QUICK_STEPS}" if part > 1 else ""
+    for name, flags in (OWN_WITH_FIELDS if game in WITH_FIELDS else OWN).items():
+        typed[name] = f"hop_plus --game {game} --seeds {seeds}{few} {flags}"
+    typed = {name: line.rstrip() for name, line in typed.items()}
     places = {name: folder / f"{plain(game)}-{plain(name)}-{seeds}" for name in typed}
     return {name: trained(typed[name], places[name]) for name in typed}, typed
 
@@ -90,16 +95,17 @@ def compared(runs: dict[str, Recorded]) -> dict[str, Any]:
     best = max(PPO, key=lambda name: final[name].estimate)
     goal = SHARE * final[best].estimate
     steps = {name: steps_to_goal(run, goal) for name, run in runs.items()}
+    own = [name for name in runs if name not in PPO]
     width = {name: (one.high - one.low) / 2 / abs(one.estimate) for name, one in final.items()}
     return {
         "best_ppo": best,
         "goal": goal,
         "final_return": {name: asdict(one) for name, one in final.items()},
         "interval_over_mean": width,
-        "return_ratio": final[AGENT].estimate / final[best].estimate,
+        "return_ratio": {name: final[name].estimate / final[best].estimate for name in own},
         "steps": {name: by_seed(of) for name, of in steps.items()},
         "reached": {name: reached(of) for name, of in steps.items()},
-        "steps_ratio": times_fewer(steps[best], steps[AGENT]),
+        "steps_ratio": {name: times_fewer(steps[best], steps[name]) for name in own},
         "trust": {name: trust_of(run) for name, run in runs.items()},
         "minutes": {name: float(run.timing["seconds"].sum() / 60) for name, run in runs.items()},
         "seeds": {name: run.num_seeds for name, run in runs.items()},
@@ -125,15 +131,18 @@ def print_game(game: str, found: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = (*GAMES, *OF_JAXMARL)
+    every = (*GAMES, *OF_JAXMARL, *WITH_FIELDS)
     parser.add_argument("--games", nargs="*", choices=every, help="some of the games; all if none is named")
     parser.add_argument("--jaxmarl", action="store_true", help="two games of JaxMARL instead")
+    parser.add_argument("--fields", action="store_true", help="4x4 instead, also with the world of fields")
     parser.add_argument("--seeds", type=int, help=f"seeds of every run; {SEEDS}, of JaxMARL's games {JAXMARL_SEEDS}")
     parser.add_argument("--runs", type=Path, default=Path("runs/five-games"), help="where the runs are kept")
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, 2 seeds, one game; writes nothing")
     given = parser.parse_args()
-    names = given.games or list(OF_JAXMARL if given.jaxmarl else {"coins-5x5": 0} if given.quick else GAMES)
-    path = RESULTS / ("five_games_jaxmarl.json" if given.jaxmarl else "five_games.json")
+    kind = "_jaxmarl" if given.jaxmarl else "_fields" if given.fields else ""
+    path = RESULTS / f"five_games{kind}.json"
+    usual = {"_jaxmarl": OF_JAXMARL, "_fields": WITH_FIELDS, "": ["coins-5x5"] if given.quick else GAMES}
+    names = given.games or list(usual[kind])
     stored = json.loads(path.read_text()) if path.exists() else {"commands": [], "games": {}}
     found = {}
     for game in names:
@@ -146,7 +155,7 @@ def main() -> None:
         if not given.quick:
             trained_by = {name: f"hopplus train {of}" for name, of in typed.items()}
             stored["games"][game] = {**found[game], "typed": trained_by}
-            flags = "--jaxmarl" if given.jaxmarl else f"--games {' '.join(stored['games'])}"
+            flags = f"--{kind[1:]}" if kind else f"--games {' '.join(stored['games'])}"
             commands = [f"python benchmarks/five_games.py {flags}"]
             write_result(path, {"commands": commands, "games": stored["games"]})
     figures = ("return_ratio", "steps_ratio", "best_ppo")

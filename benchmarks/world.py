@@ -51,6 +51,7 @@ from hopplus.games.fields import features
 from hopplus.games.game import Game, GameSpec
 from hopplus.games.harvest import CHANCES, Harvest
 from hopplus.games.presets import make
+from hopplus.games.rollout import play_episode
 from hopplus.learning.config import LearnerConfig
 from hopplus.learning.worlds import fit
 from hopplus.models import world
@@ -71,9 +72,9 @@ MODELS = {"world": "cells", "regression": "regression", "fields": "fields"}
 FIELDS = {50_000: (512, 30), 200_000: (768, 12)}
 """Of the world of fields: from so many transitions on, the width and the epochs."""
 FOREIGN = {
-    "jaxmarl:coin_game": {"episodes": 600, "held_out": 60, "epochs": 12, "hidden": 256},
-    "jaxmarl:MPE_simple_spread_v3": {"episodes": 4_000, "held_out": 400, "epochs": 20, "hidden": 256},
-    "jaxmarl:overcooked": {"episodes": 100, "held_out": 10, "epochs": 8, "hidden": 256},
+    "jaxmarl:coin_game": {"episodes": 2_000, "held_out": 100, "epochs": 12, "hidden": 256},
+    "jaxmarl:MPE_simple_spread_v3": {"episodes": 7_700, "held_out": 400, "epochs": 20, "hidden": 256},
+    "jaxmarl:overcooked": {"episodes": 500, "held_out": 20, "epochs": 8, "hidden": 256},
 }
 BEYOND = {
     "foraging-8x8": {"transitions": 200_000, "epochs": 12},
@@ -86,6 +87,7 @@ SELF_PLAY_STEPS = 400_000
 EPISODES, HELD_OUT = 512, 400
 SAMPLED = 1_000_000
 OTHERS = "nothing changes", "linear"
+RULES = "the rules from the true state"
 SAMPLES = 64
 """Rollouts whose mean is the expected view some steps on."""
 
@@ -268,6 +270,7 @@ def errors(name: str, episodes: int, held_out: int, epochs: int, hidden: int) ->
         for model, one in found.items()
     }
     by_model["fields"]["five steps"] = mean_far_error(spec, params, unseen)
+    by_model[RULES] = errors_of_rules(game, players, held_out)
     own = by_model["fields"]
     share = {steps: own[steps] / min(by_model[other][steps] for other in OTHERS) for steps in own}
     return {
@@ -373,6 +376,46 @@ def linear(spec: GameSpec, rows: Transition) -> Callable[[Situation], Any]:
     ridge = 1e-6 * len(read) * np.eye(read.shape[1])
     weights = jnp.asarray(np.linalg.solve(products + ridge, read.T.astype(np.float64) @ changed), jnp.float32)
     return lambda now: inputs(now) @ weights
+
+
+def errors_of_rules(game: Game, make_players: Callable[[Array], Any], episodes: int) -> dict[str, float]:
+    """The errors of the mean of steps that are played again from the true state: no model can have less."""
+    spec = game.spec
+
+    def seen(state: Any) -> Array:
+        views = game.observe(state)
+        return features(viewed_fields(spec), {name: view[0] for name, view in views.items()})
+
+    def one(key: Array) -> tuple[Array, Array]:
+        players_key, play_key, again_key = jax.random.split(key, 3)
+        episode = play_episode(game, make_players(players_key), key=play_key)
+        starts = np.arange(0, len(episode.actions) - OPEN_LOOP + 1, OPEN_LOOP)
+
+        def again(start: Array, key: Array) -> Array:
+            """The views of the next steps."""
+
+            def step(state: Any, data: Any) -> Any:
+                action, key = data
+                state, _ = game.step(state, action, key=key)
+                return state, seen(state)
+
+            first = jax.tree.map(lambda leaf: leaf[start], episode.states)
+            actions = jax.lax.dynamic_slice_in_dim(episode.actions, start, OPEN_LOOP)
+            return jax.lax.scan(step, first, (actions, jax.random.split(key, OPEN_LOOP)))[1]
+
+        def error(start: Array, key: Array) -> Array:
+            """Of the mean after one step and after the last."""
+            expected = jnp.mean(jax.vmap(lambda key: again(start, key))(jax.random.split(key, SAMPLES)), axis=0)
+            came = jax.vmap(seen)(jax.tree.map(lambda leaf: leaf[start + 1 + np.arange(OPEN_LOOP)], episode.states))
+            return jnp.mean(jnp.square(expected - came), axis=-1)[np.array([0, OPEN_LOOP - 1])]
+
+        each = jax.vmap(error)(starts, jax.random.split(again_key, len(starts)))
+        return each, starts + OPEN_LOOP <= episode.num_steps
+
+    keys = jax.random.split(jax.random.key(6), episodes)
+    found, whole = jax.jit(lambda keys: jax.lax.map(one, keys))(keys)
+    one_step, far = np.asarray(found, np.float64)[np.asarray(whole)].mean(axis=0)
+    return {"one step": float(one_step), "five steps": float(far)}
 
 
 def error_with_view_before(spec: GameSpec, seen: Record, unseen: Record) -> float:

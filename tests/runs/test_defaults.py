@@ -44,7 +44,7 @@ def test_python_changes_settings_of_parts_by_their_flags():
 
 
 def test_other_games_have_the_settings_of_the_named_agent():
-    assert learner_of("hop_plus", game="snowdrift-8x8") == learner_of("hop_plus")
+    assert learner_of("hop_plus", game="coins-3x3") == learner_of("hop_plus")
     assert defaults_of("hop_plus", object()) == defaults_of(object(), GAME) == defaults_of("ppo", GAME)
 
 
