@@ -119,7 +119,7 @@ def doctored(updates: int = 4) -> dict[str, Any]:
         for command in (typed, ["doctor", "seats", str(run)]):
             PROGRESS.print(f"hopplus {' '.join(command)}", soft_wrap=True)
             subprocess.run([*PROGRAM, *command], check=False, stdout=sys.stderr)
-        found = json.loads((run / "doctor.json").read_text())
+        found = json.loads((run / "doctor_seats.json").read_text())
     findings = [finding for answer in found["answers"] for finding in answer["findings"]]
     kept = ("check", "verdict", "kind", "says")
     return {"verdict": found["verdict"], "findings": [{name: one[name] for name in kept} for one in findings]}

@@ -220,7 +220,7 @@ class Pass:
     """One pass over a learner's batch, in random order and in minibatches of similar size."""
 
     def __init__(self, config: PPOConfig, batch: Batch, key: Key[Array, ""], epoch: Int32[Array, ""]):
-        self.batch, self.size = batch, config.minibatch_size
+        self.batch, self.size = batch, min(config.minibatch_size, batch.active.shape[-1])
         active = in_epoch(config, batch, epoch)
         self.num_active = jnp.sum(active, axis=-1, dtype=jnp.int32)
         self.num_parts = jnp.maximum(-(-jnp.max(self.num_active) // self.size), 1)
