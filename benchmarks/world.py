@@ -409,8 +409,8 @@ def errors_of_rules(game: Game, make_players: Callable[[Array], Any], episodes: 
             came = jax.vmap(seen)(jax.tree.map(lambda leaf: leaf[start + 1 + np.arange(OPEN_LOOP)], episode.states))
             return jnp.mean(jnp.square(expected - came), axis=-1)[np.array([0, OPEN_LOOP - 1])]
 
-        each = jax.vmap(error)(starts, jax.random.split(again_key, len(starts)))
-        return each, starts + OPEN_LOOP <= episode.num_steps
+        each = jax.vmap(error)(jnp.asarray(starts), jax.random.split(again_key, len(starts)))
+        return each, jnp.asarray(starts + OPEN_LOOP) <= episode.num_steps
 
     keys = jax.random.split(jax.random.key(6), episodes)
     found, whole = jax.jit(lambda keys: jax.lax.map(one, keys))(keys)
