@@ -139,18 +139,20 @@ def print_game(game: str, found: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = (*GAMES, *OF_JAXMARL, *WITH_FIELDS)
-    parser.add_argument("--games", nargs="*", choices=every, help="some of the games; all if none is named")
+    parser.add_argument("--games", nargs="*", choices=tuple(GAMES), help="some of the games; all if none is named")
     parser.add_argument("--jaxmarl", action="store_true", help="two games of JaxMARL instead")
     parser.add_argument("--fields", action="store_true", help="4x4 instead, also with the world of fields")
     parser.add_argument("--seeds", type=int, help=f"seeds of every run; {SEEDS}, of JaxMARL's games {JAXMARL_SEEDS}")
     parser.add_argument("--runs", type=Path, default=Path("runs/five-games"), help="where the runs are kept")
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, 2 seeds, one game; writes nothing")
     given = parser.parse_args()
-    kind = "_jaxmarl" if given.jaxmarl else "_fields" if given.fields else ""
+    kind, games = "", GAMES
+    if given.jaxmarl:
+        kind, games = "_jaxmarl", OF_JAXMARL
+    elif given.fields:
+        kind, games = "_fields", WITH_FIELDS
     path = RESULTS / f"five_games{kind}.json"
-    usual = {"_jaxmarl": OF_JAXMARL, "_fields": WITH_FIELDS, "": ["coins-5x5"] if given.quick else GAMES}
-    names = given.games or list(usual[kind])
+    names = list(games) if kind else given.games or (["coins-5x5"] if given.quick else list(GAMES))
     stored = json.loads(path.read_text()) if path.exists() else {"commands": [], "games": {}}
     found = {}
     for game in names:

@@ -117,9 +117,9 @@ class Board(eqx.Module):
     def marked(
         self, positions: Int32[Array, " entities"], marks: UInt8[Array, " entities"]
     ) -> UInt8[Array, "height width"]:
-        """The sum of the marks on each cell. With a bit for each plane it is quicker than a plane for each entity."""
+        """The bits of all marks on each cell. With a bit for each plane it is quicker than a plane for each entity."""
         cells = jnp.arange(self.height * self.width, dtype=jnp.int32).reshape(self.height, self.width, 1)
-        return jnp.sum(jnp.where(cells == positions, marks, jnp.uint8(0)), axis=-1, dtype=jnp.uint8)
+        return jax.lax.reduce(jnp.where(cells == positions, marks, jnp.uint8(0)), np.uint8(0), jax.lax.bitwise_or, (2,))
 
     def places(
         self, plane: Bool[Array, "height width"], count: int

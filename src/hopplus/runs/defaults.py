@@ -116,7 +116,7 @@ FOR_IMPORTED = {
         },
     ),
 }
-"""By agent, what differs on these games."""
+"""By agent, on these games."""
 
 
 def defaults_of(agent: Any, game: Any) -> Defaults:
